@@ -12,12 +12,12 @@ from graphmend_codemod.engine.other_breaks import asks_for_compiler
 from graphmend_codemod.engine.scripted import scriptable
 from graphmend_codemod.project.index.facts import ReachedFunction
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.exceptions import caught
 
 
-def applicable(verdict: Verdict, rule: Rule, site: Site, reached: ReachedFunction) -> Verdict:
+def applicable(verdict: Diagnostic, rule: Rule, site: Site, reached: ReachedFunction) -> Diagnostic:
     """The verdict, without its edit and with the reason where something forbids to write it."""
     if verdict.edit is not None and rule.for_own and reached.offered:
         reason = (
@@ -29,7 +29,7 @@ def applicable(verdict: Verdict, rule: Rule, site: Site, reached: ReachedFunctio
     return scriptable(_asking_once(_importable(verdict, site), site), site)
 
 
-def _asking_once(verdict: Verdict, site: Site) -> Verdict:
+def _asking_once(verdict: Diagnostic, site: Site) -> Diagnostic:
     """The verdict without its edit where that reads what a subclass turns into a property that may do more than read.
 
     A header asks before the author's statement does, and once more than eager mode where it is not true.
@@ -52,7 +52,7 @@ def _asking_once(verdict: Verdict, site: Site) -> Verdict:
     return verdict
 
 
-def _within_target(verdict: Verdict, site: Site) -> Verdict:
+def _within_target(verdict: Diagnostic, site: Site) -> Diagnostic:
     """The verdict without its edit where that writes an API newer than the torch that the project supports."""
     settings = site.settings
     if verdict.edit is None or settings.target_torch is None:
@@ -67,7 +67,7 @@ def _within_target(verdict: Verdict, site: Site) -> Verdict:
     return verdict._replace(edit=None, declined=reason)
 
 
-def _outside_handlers(verdict: Verdict, site: Site) -> Verdict:
+def _outside_handlers(verdict: Diagnostic, site: Site) -> Diagnostic:
     """The verdict without its edit in an `except` with a `finally` behind it.
 
     Dynamo of torch 2.13 ends in an internal error where such code has more than 255 instructions and a graph begins
@@ -91,7 +91,7 @@ def _is_before_finally(site: Site) -> bool:
     )
 
 
-def _uncontradicted(verdict: Verdict, site: Site) -> Verdict:
+def _uncontradicted(verdict: Diagnostic, site: Site) -> Diagnostic:
     """The verdict without its edit where the author's own test may say the opposite of its header."""
     if verdict.edit is None:
         return verdict
@@ -107,7 +107,7 @@ def _uncontradicted(verdict: Verdict, site: Site) -> Verdict:
     return verdict._replace(edit=None, declined=reason)
 
 
-def _uncaught(verdict: Verdict, rule: Rule, site: Site) -> Verdict:
+def _uncaught(verdict: Diagnostic, rule: Rule, site: Site) -> Diagnostic:
     """The verdict without its edit where something may catch what the statement raises.
 
     A break makes Dynamo run such code in eager mode; without it, an exception ends all of the compiled code.
@@ -119,7 +119,7 @@ def _uncaught(verdict: Verdict, rule: Rule, site: Site) -> Verdict:
     return verdict if catcher is None else verdict._replace(edit=None, declined=reason)
 
 
-def _importable(verdict: Verdict, site: Site) -> Verdict:
+def _importable(verdict: Diagnostic, site: Site) -> Diagnostic:
     """The verdict without its edit where that needs torch in code that does without: torch may not be installed."""
     scope = site.evaluator.scope
     if verdict.edit is None or scope.is_local("torch"):

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from graphmend_codemod.core.findings import Finding, Safety, Span
 from graphmend_codemod.rules.framework.edits import with_inner
-from graphmend_codemod.rules.framework.rule import Match, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Diagnostic, Match, Rule
 from graphmend_codemod.rules.framework.site import Site
 
 NO_OPERATOR = "no opaque operator: "
 """How the reason begins why code is not called as an operator."""
 
 
-def first_of(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Verdict] | None:
+def first_of(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diagnostic] | None:
     """The verdict of the first rule that has an edit, or else of the first that has a reason.
 
     A site belongs to one rule whatever is selected: ignoring a rule does not hand its sites to a more general one.
@@ -23,8 +23,8 @@ def first_of(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Ver
 
     Questions come in the order of `best_rank`: those whose answers most often do not count, and cost most, are last.
     """
-    found: dict[int, tuple[Rule, Verdict]] = {}
-    waiting: tuple[Rule, Verdict] | None = None
+    found: dict[int, tuple[Rule, Diagnostic]] = {}
+    waiting: tuple[Rule, Diagnostic] | None = None
     for number, (rule, match) in enumerate(asked):
         if found and min(found) < best_rank(rule, site.settings.opaque):
             break
@@ -42,7 +42,7 @@ def first_of(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Ver
     return waiting or (found[min(found)] if found else None)
 
 
-def _with_reason(one: tuple[Rule, Verdict], other: tuple[Rule, Verdict]) -> tuple[Rule, Verdict]:
+def _with_reason(one: tuple[Rule, Diagnostic], other: tuple[Rule, Diagnostic]) -> tuple[Rule, Diagnostic]:
     """The first of two verdicts without a fix, with the reason why the code is no operator if only that is added.
 
     Of a verdict that says nothing else, and another one, it is the other that speaks.
@@ -62,19 +62,19 @@ def best_rank(rule: Rule, asked: bool) -> int:
     return 2 if rule.safety is Safety.OPAQUE and not asked else 0
 
 
-def _yielding(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Verdict] | None:
+def _yielding(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diagnostic] | None:
     """The first fix of a rule that yields."""
     found = ((rule, match(site, site.node)) for rule, match in asked if rule.yields)
     return next(((rule, each) for rule, each in found if each is not None and each.edit is not None), None)
 
 
-def _both(verdict: Verdict, behind: Verdict) -> Verdict:
+def _both(verdict: Diagnostic, behind: Diagnostic) -> Diagnostic:
     """A fix with another one in the author's statement that stays behind its compile path, where they fit together."""
     edit = with_inner(verdict.edit, behind.edit) if verdict.edit is not None and behind.edit is not None else None
     return verdict if edit is None else verdict._replace(edit=edit)
 
 
-def _rank(rule: Rule, verdict: Verdict, asked: bool) -> int:
+def _rank(rule: Rule, verdict: Diagnostic, asked: bool) -> int:
     """How much the verdict of a rule without a fix of its own says, the least for the most."""
     if rule.safety is not Safety.OPAQUE:
         return 3 if rule.safety is Safety.ADVICE else 1

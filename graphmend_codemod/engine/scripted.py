@@ -7,14 +7,14 @@ from collections import Counter
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.core.findings import RAISE_TARGET, Edit
-from graphmend_codemod.rules.framework.rule import Verdict
+from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 
 _UNPARSED = r"\blambda\b|\bfor\b[\s\S]*?\bin\b"
 """What TorchScript may refuse also where it would never run."""
 
 
-def scriptable(verdict: Verdict, site: Site) -> Verdict:
+def scriptable(verdict: Diagnostic, site: Site) -> Diagnostic:
     """The verdict without its edit where TorchScript would no longer compile code that is given to it as well.
 
     A compile path that it would not compile gets a header that it passes by, if there are no further conditions.

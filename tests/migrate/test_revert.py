@@ -21,7 +21,7 @@ from graphmend_codemod.migrate.per_rule import Engine
 from graphmend_codemod.rules.framework import registry
 from graphmend_codemod.rules.framework.ask_table import CODES, QUESTIONS
 from graphmend_codemod.rules.framework.registry import all_rules
-from graphmend_codemod.rules.framework.rule import Contract, Cost, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from tests.repository.tools import Repository, empty_repository, report_of, untouched
 
@@ -82,12 +82,12 @@ def planted_rule() -> Rule:
     )
 
     @rule.on(ast.If)
-    def planted(site: Site, node: ast.If) -> Verdict | None:
+    def planted(site: Site, node: ast.If) -> Diagnostic | None:
         bound = node.test.comparators[0] if isinstance(node.test, ast.Compare) else None
         text = PLANTED.get(bound.value) if isinstance(bound, ast.Constant) and isinstance(bound.value, int) else None
         if text is None:
             return None
-        return Verdict("a planted site", edit=Edit((Replacement(site.span(node), (text,)),), form=Form.ONE_PATH))
+        return Diagnostic("a planted site", edit=Edit((Replacement(site.span(node), (text,)),), form=Form.ONE_PATH))
 
     return rule
 

@@ -6,7 +6,7 @@ import pytest
 
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.registry import all_rules
-from graphmend_codemod.rules.framework.rule import Contract, Cost, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 
 
 def made(safety: Safety, cost: Cost) -> Rule:
@@ -27,6 +27,6 @@ def test_a_safe_rule_that_multiplies_work_cannot_be_made() -> None:
 
 def test_a_rule_that_multiplies_work_is_unsafe_whatever_a_verdict_says() -> None:
     rule = made(Safety.UNSAFE, Cost.MULTIPLIED)
-    assert rule.safety_of(Verdict("found")) is Safety.UNSAFE
-    assert rule.safety_of(Verdict("found", safety=Safety.SAFE)) is Safety.UNSAFE
-    assert rule.safety_of(Verdict("found", safety=Safety.ADVICE)) is Safety.ADVICE
+    assert rule.safety_of(Diagnostic("found")) is Safety.UNSAFE
+    assert rule.safety_of(Diagnostic("found", safety=Safety.SAFE)) is Safety.UNSAFE
+    assert rule.safety_of(Diagnostic("found", safety=Safety.ADVICE)) is Safety.ADVICE

@@ -14,7 +14,7 @@ import ast
 
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
@@ -127,31 +127,31 @@ _STATEMENTS = (
 
 
 @rule.on(*_STATEMENTS, lines=untraced.lines)
-def not_traced(site: Site, statement: ast.stmt) -> Verdict | None:
+def not_traced(site: Site, statement: ast.stmt) -> Diagnostic | None:
     """The first break site that the statement itself evaluates, in order of the source."""
     if site.function in HELPERS:
         return None
     for node in untraced.suspects(site).of(statement):
         each = untraced.break_at(site, node) or guessed_at(site, node)
         if each is not None and any(part is node for part in untraced.evaluated(site, statement)):
-            return Verdict(each.message, declined=each.advice)
+            return Diagnostic(each.message, declined=each.advice)
     return None
 
 
 @rule.on(ast.If, ast.While, ast.Assert, ast.IfExp, candidate="test")
-def test_on_something(site: Site, statement: ast.If | ast.While | ast.Assert | ast.IfExp) -> Verdict | None:
+def test_on_something(site: Site, statement: ast.If | ast.While | ast.Assert | ast.IfExp) -> Diagnostic | None:
     """`if x.sum() == 0`."""
     each = tested(site, statement.test) or seeming(site, statement.test)
-    return Verdict(each.message, declined=each.advice) if each is not None else None
+    return Diagnostic(each.message, declined=each.advice) if each is not None else None
 
 
 @rule.on(ast.Expr, candidate="test", when=lambda node: isinstance(node.value, ast.BoolOp))
-def test_for_effect(site: Site, statement: ast.Expr) -> Verdict | None:
+def test_for_effect(site: Site, statement: ast.Expr) -> Diagnostic | None:
     """`x.sum() > 3 and print(x)`."""
     assert isinstance(statement.value, ast.BoolOp)
     first = statement.value.values[0]
     if not site.value(first).is_tensor:
         each = tested(site, first)
-        return Verdict(each.message, declined=each.advice) if each is not None else None
+        return Diagnostic(each.message, declined=each.advice) if each is not None else None
     message = f"data-dependent branch: `{short(first)}`"
-    return Verdict(message, declined="rewrite it as an `if` statement, so that a rule can fix it")
+    return Diagnostic(message, declined="rewrite it as an `if` statement, so that a rule can fix it")

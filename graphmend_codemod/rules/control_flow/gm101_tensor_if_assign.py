@@ -46,9 +46,9 @@ from graphmend_codemod.rules.framework.rule import (
     Contract,
     Cost,
     Declined,
+    Diagnostic,
     Example,
     Rule,
-    Verdict,
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, known_flag, reads_tensor, split
@@ -223,41 +223,41 @@ rule = Rule(
 
 
 @rule.on(ast.If, candidate="test")
-def branch(site: Site, node: ast.If) -> Verdict | None:
+def branch(site: Site, node: ast.If) -> Diagnostic | None:
     """An `if` statement on a tensor."""
     if (condition := split(site, node.test)) is None:
         return None
     message = f"data-dependent branch: `{speculation.short(node.test)}`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     try:
         if (choice := chosen(site, node)) is not None:
-            return Verdict(message, edit=kept_choice(site, node, condition, choice))
+            return Diagnostic(message, edit=kept_choice(site, node, condition, choice))
         if element_writes.writes_elements(node):
             return element_writes.verdict(message, site, node)
         selection = selection_of(site, node)
         return select_verdict(message, selection, judge(selection))
     except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+        return Diagnostic(message, declined=str(reason))
 
 
 @rule.on(ast.IfExp, candidate="test")
-def conditional_expression(site: Site, node: ast.IfExp) -> Verdict | None:
+def conditional_expression(site: Site, node: ast.IfExp) -> Diagnostic | None:
     """`A if t else B`."""
     if not reads_tensor(site, node.test) or (condition := split(site, node.test)) is None:
         return None
     message = f"data-dependent conditional expression: `{speculation.short(node)}`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     try:
         if (choice := chosen(site, node)) is not None:
-            return Verdict(message, edit=kept_choice(site, node, condition, choice))
+            return Diagnostic(message, edit=kept_choice(site, node, condition, choice))
         return _expression_verdict(message, site, node, condition)
     except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+        return Diagnostic(message, declined=str(reason))
 
 
-def _expression_verdict(message: str, site: Site, node: ast.IfExp, condition: Condition) -> Verdict:
+def _expression_verdict(message: str, site: Site, node: ast.IfExp, condition: Condition) -> Diagnostic:
     for operand in condition.static:
         if known_flag(site, operand) is False:
             raise NotProven(f"`{site.text(operand)}` decides the test alone, as the class sets it")
@@ -266,7 +266,7 @@ def _expression_verdict(message: str, site: Site, node: ast.IfExp, condition: Co
     values = values_of(selection, facts, selection.names[0], [condition.choice])
     select = where(site, "", [condition.choice], values, 0)
     if site.settings.one_path and facts.one_path and not condition.static:
-        return Verdict(message, edit=one_path(site, site.span(node), (select,)), safety=Safety.UNSAFE)
+        return Diagnostic(message, edit=one_path(site, site.span(node), (select,)), safety=Safety.UNSAFE)
     static = [site.operand_of_and(operand) for operand in condition.static]
     conditions = [site.compiling, *static, *facts.conditions]
     statement = site.place.statement
@@ -276,10 +276,10 @@ def _expression_verdict(message: str, site: Site, node: ast.IfExp, condition: Co
         if statement.lineno == node.lineno and not before.rstrip().endswith("("):
             inner = where(site, before, [condition.choice], values, 1)
             path = (f"{site.header('if', conditions)}\n    {inner}",)
-            return Verdict(message, edit=two_paths(site, statement, path, scriptable=True))
+            return Diagnostic(message, edit=two_paths(site, statement, path, scriptable=True))
     header = " and ".join(conditions)
     line = site.source.line(node.lineno)
     if node.lineno != node.end_lineno or "\n" in select or len(line) + len(select) + len(header) > site.line_limit:
         raise NotProven("the rewritten line would be too long; assign the value to a variable first")
     parts = (f"({select} if {header} else (", site.original(node), "))")
-    return Verdict(message, edit=beside(site, site.span(node), parts, scriptable=True))
+    return Diagnostic(message, edit=beside(site, site.span(node), parts, scriptable=True))

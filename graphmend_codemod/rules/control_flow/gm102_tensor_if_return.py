@@ -28,9 +28,9 @@ from graphmend_codemod.rules.framework.rule import (
     Contract,
     Cost,
     Declined,
+    Diagnostic,
     Example,
     Rule,
-    Verdict,
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
@@ -130,7 +130,7 @@ _LARGEST = 300
 
 
 @rule.on(ast.If, candidate="test")
-def early_return(site: Site, node: ast.If) -> Verdict | None:
+def early_return(site: Site, node: ast.If) -> Diagnostic | None:
     """`if t: return A` with `return B` in the `else` or right behind it."""
     *before, end = node.body
     if not isinstance(end, ast.Return) or not all(isinstance(each, (ast.Expr, ast.If)) for each in before):
@@ -141,13 +141,13 @@ def early_return(site: Site, node: ast.If) -> Verdict | None:
         return None
     message = f"data-dependent early return: `{speculation.short(node.test)}`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     try:
         exits, last = _exits(site, node)
         selection = Selection(site, node, under_static(site, exits), (_RESULT,))
         return _verdict(message, selection, _with_statements(selection, judge(selection), last[:-1]), last)
     except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+        return Diagnostic(message, declined=str(reason))
 
 
 def _exits(site: Site, node: ast.If) -> tuple[list[Arm], list[ast.stmt]]:
@@ -269,7 +269,7 @@ def _leaves(selection: Selection, facts: Facts) -> list[ast.expr]:
     return gradient_leaves(selection.site, arm.assignments[-1].value, arm.env)
 
 
-def _verdict(message: str, selection: Selection, facts: Facts, last: list[ast.stmt]) -> Verdict:
+def _verdict(message: str, selection: Selection, facts: Facts, last: list[ast.stmt]) -> Diagnostic:
     site, node = selection.site, selection.node
     conditions = [arm.condition for arm in selection.arms if arm.condition is not None]
     texts = [condition.choice for condition in conditions]
@@ -282,7 +282,7 @@ def _verdict(message: str, selection: Selection, facts: Facts, last: list[ast.st
         )
         comments = [part for comment in site.comments(around) for part in (comment, "\n")]
         select = where(site, "return ", texts, values_of(selection, facts, _RESULT, texts), 0)
-        return Verdict(message, edit=one_path(site, end, (*comments, select)), safety=Safety.UNSAFE)
+        return Diagnostic(message, edit=one_path(site, end, (*comments, select)), safety=Safety.UNSAFE)
     made = last[:-1]
     named: list[str] = []
     if facts.cut or made:
@@ -300,4 +300,4 @@ def _verdict(message: str, selection: Selection, facts: Facts, last: list[ast.st
         named += [f"{site.text(each)}\n    " for each in made]
         values[-1] = site.text(_returned(last[-1]))
     select = where(site, "return ", texts, values, 1)
-    return Verdict(message, edit=in_front(site, node, [*static, *facts.conditions], [*named, select]))
+    return Diagnostic(message, edit=in_front(site, node, [*static, *facts.conditions], [*named, select]))

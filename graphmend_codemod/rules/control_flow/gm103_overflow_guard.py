@@ -17,7 +17,7 @@ from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
 from graphmend_codemod.rules.proofs.select.select_proof import judge
@@ -106,7 +106,7 @@ def is_overflow_test(site: Site, condition: Condition) -> bool:
 
 
 @rule.on(ast.If, candidate="test")
-def overflow_guard(site: Site, node: ast.If) -> Verdict | None:
+def overflow_guard(site: Site, node: ast.If) -> Diagnostic | None:
     """`if static and isinf(x).any(): x = clamp(x)`."""
     if node.orelse or (condition := split(site, node.test)) is None or not is_overflow_test(site, condition):
         return None
@@ -114,9 +114,9 @@ def overflow_guard(site: Site, node: ast.If) -> Verdict | None:
         return None
     message = f"data-dependent branch around an overflow clamp: `{speculation.short(node.test)}`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     try:
         selection = selection_of(site, node)
         return select_verdict(message, selection, judge(selection))
     except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+        return Diagnostic(message, declined=str(reason))

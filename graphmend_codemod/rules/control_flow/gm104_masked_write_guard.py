@@ -18,7 +18,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.edits import beside, in_front
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import split
 from graphmend_codemod.rules.proofs.masks.masked_writes import asked_mask, masked_write, neutral
@@ -132,7 +132,7 @@ rule = Rule(
 
 
 @rule.on(ast.If, candidate="test")
-def guard_around_masked_write(site: Site, node: ast.If) -> Verdict | None:
+def guard_around_masked_write(site: Site, node: ast.If) -> Diagnostic | None:
     """`if m.any(): x = x.masked_fill(m, v)`, its in-place forms, and several of them."""
     if node.orelse or (condition := split(site, node.test)) is None:
         return None
@@ -143,25 +143,25 @@ def guard_around_masked_write(site: Site, node: ast.If) -> Verdict | None:
     try:
         facts = neutral(site, node.body, mask)
     except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+        return Diagnostic(message, declined=str(reason))
     if facts is None:
         return None
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     if site.settings.one_path and not (facts or condition.static or site.flow.splits) and _copies(site, node.body):
         comments = [part for text in site.comments(node, (node.body[0],)) for part in (text, "\n")]
         alone: tuple[str | Original, ...] = (*comments, site.original(node.body[0], -1))
         edit = Edit((Replacement(site.span(node), alone),), form=Form.ONE_PATH, scriptable=True, since="")
-        return Verdict(message, edit=edit, safety=Safety.UNSAFE)
+        return Diagnostic(message, edit=edit, safety=Safety.UNSAFE)
     if facts and condition.again is not None:
-        return Verdict(message, declined=condition.again)
+        return Diagnostic(message, declined=condition.again)
     if facts:
         static = [site.operand_of_and(operand) for operand in condition.static]
-        return Verdict(message, edit=in_front(site, node, [*static, *facts], [_whole(site, node.body)]))
+        return Diagnostic(message, edit=in_front(site, node, [*static, *facts], [_whole(site, node.body)]))
     test = condition.tensors[0]
     opening, closing = ("(", ")") if condition.static else ("", "")
     parts = (f"{opening}{site.compiling} or ", site.original(test), closing)
-    return Verdict(message, edit=beside(site, site.span(test), parts, scriptable=True))
+    return Diagnostic(message, edit=beside(site, site.span(test), parts, scriptable=True))
 
 
 def _copies(site: Site, body: list[ast.stmt]) -> bool:

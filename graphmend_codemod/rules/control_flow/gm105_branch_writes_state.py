@@ -38,9 +38,9 @@ from graphmend_codemod.rules.framework.rule import (
     Contract,
     Cost,
     Declined,
+    Diagnostic,
     Example,
     Rule,
-    Verdict,
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.condition_parts import is_registered
@@ -218,7 +218,7 @@ rule = Rule(
 
 
 @rule.on(ast.If, candidate="test")
-def state_branch(site: Site, node: ast.If) -> Verdict | None:
+def state_branch(site: Site, node: ast.If) -> Diagnostic | None:
     """`if t: self.a = A ... else: self.a = B`."""
     condition = split(site, node.test)
     if condition is None or not any(_writes_state(site, statement) for statement in [*node.body, *node.orelse]):
@@ -234,10 +234,10 @@ def state_branch(site: Site, node: ast.If) -> Verdict | None:
             and site.torch is not None
             and condition.verdict.impure is condition.skipped is None
         ):
-            return Verdict(message, edit=_alone(site, node, condition, own))
-        return Verdict(message, edit=_edit(site, node, condition))
+            return Diagnostic(message, edit=_alone(site, node, condition, own))
+        return Diagnostic(message, edit=_edit(site, node, condition))
     except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+        return Diagnostic(message, declined=str(reason))
 
 
 def _alone(site: Site, node: ast.If, condition: Condition, own: str) -> Edit:
@@ -279,13 +279,13 @@ def _replaced(site: Site, node: ast.If) -> set[str]:
 
 
 @rule.on(ast.Assign, candidate="test", when=lambda node: isinstance(node.value, ast.IfExp))
-def larger_of_two(site: Site, node: ast.Assign) -> Verdict | None:
+def larger_of_two(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`n = n if n is not None and n > m else m`, for a state that grows with a tensor's largest value."""
     edit = larger_of(site, node)
     return (
         None
         if edit is None
-        else Verdict(f"data-dependent maximum of two sizes: `{speculation.short(node.value)}`", edit=edit)
+        else Diagnostic(f"data-dependent maximum of two sizes: `{speculation.short(node.value)}`", edit=edit)
     )
 
 

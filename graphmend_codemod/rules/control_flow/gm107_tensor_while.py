@@ -11,7 +11,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import split
 
@@ -54,11 +54,11 @@ rule = Rule(
 
 
 @rule.on(ast.While, candidate="test")
-def loop_on_tensor(site: Site, node: ast.While) -> Verdict | None:
+def loop_on_tensor(site: Site, node: ast.While) -> Diagnostic | None:
     """`while t:`."""
     if split(site, node.test) is None:
         return None
-    return Verdict(
+    return Diagnostic(
         f"data-dependent `while` loop: `{speculation.short(node.test)}`",
         declined=(
             "no rewrite for data-dependent loops; "

@@ -18,7 +18,7 @@ from graphmend_codemod.analysis.patterns import all_names, is_name
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import before_if
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import split
 from graphmend_codemod.rules.proofs.masks.all_ones_test import asks_for_ones, of_dtype
@@ -110,7 +110,7 @@ _COMMENT = "# Ones change nothing: no need to read back whether there is anythin
 
 
 @rule.on(ast.If, candidate="test")
-def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
+def product_with_mask(site: Site, node: ast.If) -> Diagnostic | None:
     """`if mask is not None and not torch.all(mask == 1): x = x * mask[:, None]`."""
     if node.orelse or len(node.body) > 2 or (product := product_of(node.body)) is None:
         return None
@@ -125,12 +125,12 @@ def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
         return None
     message = f"data-dependent branch: tests whether a mask is all ones: `{speculation.short(node.test)}`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     if not is_view(product.factor, mask):
-        return Verdict(message, declined=f"`{speculation.short(product.factor)}` is not a view of the mask")
+        return Diagnostic(message, declined=f"`{speculation.short(product.factor)}` is not a view of the mask")
     reason = condition.again or _why_not(site, node, product)
     if reason is not None:
-        return Verdict(message, declined=reason)
+        return Diagnostic(message, declined=reason)
     target, factor = product.target.id, site.operand(product.factor)
     conditions = [
         site.compiling,
@@ -148,7 +148,7 @@ def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
     conditions += [] if product.dtype is None else [f"{site.text(product.dtype)} == {target}.dtype"]
     lines = "\n    and ".join(conditions)
     header = f"{'elif' if site.is_elif(node) else 'if'} (\n    {lines}\n):\n    {_COMMENT}\n    "
-    return Verdict(message, edit=before_if(site, node, (header, site.original(node.body[-1]))))
+    return Diagnostic(message, edit=before_if(site, node, (header, site.original(node.body[-1]))))
 
 
 def _types(site: Site, node: ast.If, product: Product, mask: str) -> list[str]:

@@ -32,7 +32,16 @@ from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import before_if, judged
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import (
+    ASKS_CLASSES,
+    Clean,
+    Contract,
+    Cost,
+    Declined,
+    Diagnostic,
+    Example,
+    Rule,
+)
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.masks.all_ones_test import Question, of_dtype, question_of
 from graphmend_codemod.rules.proofs.masks.kept_by_caller import edit_in_caller, is_left_to_eager
@@ -270,7 +279,7 @@ _COMMENT = "# A mask of ones does what None does, so nothing has to be read back
 
 
 @rule.on(ast.If, candidate="test", words=("all", "any"))
-def mask_or_none(site: Site, node: ast.If) -> Verdict | None:
+def mask_or_none(site: Site, node: ast.If) -> Diagnostic | None:
     """`if positions[0] > 0 or (mask is not None and torch.all(mask == 1)): mask = None`."""
     question = question_of(site, node.test)
     if question is None:
@@ -283,15 +292,15 @@ def mask_or_none(site: Site, node: ast.If) -> Verdict | None:
         return None
     message = f"data-dependent branch: tests whether a mask masks anything: `{speculation.short(node.test)}`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     if len(for_ones) > 1:
-        return Verdict(message, declined="the branch does more than drop the mask")
+        return Diagnostic(message, declined="the branch does more than drop the mask")
     calls, scope = calls_in(site.source.text), site.evaluator.scope
     function = calls.at(scope.node.lineno)
     if function is not None and is_left_to_eager(calls, function):
         return None
 
-    def judge() -> Verdict:
+    def judge() -> Diagnostic:
         return judged(message, lambda: _edit_for(site, calls, node, question, name, otherwise))
 
     # A branch may be asked about twice, where another rule needs to know who else refers to a tensor.

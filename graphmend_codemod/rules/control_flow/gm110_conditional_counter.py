@@ -25,7 +25,7 @@ from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Safety
 from graphmend_codemod.rules.framework.edits import before_if
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
@@ -138,7 +138,7 @@ class _Growth:
 
 
 @rule.on(ast.If, candidate="test")
-def growing_number(site: Site, node: ast.If) -> Verdict | None:
+def growing_number(site: Site, node: ast.If) -> Diagnostic | None:
     """`if mask.sum().item() < n: count = count + 1`."""
     growing = [grown[0] for statement in node.body if (grown := _growth(statement)) is not None]
     if not growing or site.torch is None or all(site.value(ast.Name(name, ast.Load())).is_tensor for name in growing):
@@ -152,8 +152,8 @@ def growing_number(site: Site, node: ast.If) -> Verdict | None:
     try:
         growth = _judged(site, node, condition, tensors)
     except NotProven as reason:
-        return Verdict(message, declined=str(reason))
-    return Verdict(message, edit=_edit(site, node, growth))
+        return Diagnostic(message, declined=str(reason))
+    return Diagnostic(message, edit=_edit(site, node, growth))
 
 
 def _growth(statement: ast.stmt) -> tuple[str, int] | None:

@@ -33,9 +33,9 @@ from graphmend_codemod.rules.framework.rule import (
     Contract,
     Cost,
     Declined,
+    Diagnostic,
     Example,
     Rule,
-    Verdict,
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.deciding import Decision, decision, only_tested
@@ -132,13 +132,13 @@ rule = Rule(
 
 
 @rule.on(ast.If, ast.While, ast.IfExp, ast.Assert, candidate="test")
-def decided(site: Site, node: ast.If | ast.While | ast.IfExp | ast.Assert) -> Verdict | None:
+def decided(site: Site, node: ast.If | ast.While | ast.IfExp | ast.Assert) -> Diagnostic | None:
     """`if x.any() and self.flag:`, `if torch.rand([]) < self.layerdrop:`."""
     return _verdict(site, node.test)
 
 
 @rule.on(ast.Assign, words=("rand", "random", "uniform", "rand_like"), candidate="test")
-def kept(site: Site, node: ast.Assign) -> Verdict | None:
+def kept(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`skip = self.training and drawn < self.layerdrop`, where `skip` is only tested."""
     if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
         return None
@@ -147,16 +147,16 @@ def kept(site: Site, node: ast.Assign) -> Verdict | None:
     return _verdict(site, node.value)
 
 
-def _verdict(site: Site, test: ast.expr) -> Verdict | None:
+def _verdict(site: Site, test: ast.expr) -> Diagnostic | None:
     found = decision(site, test)
     if found is None:
         return None
     message = f"data-dependent test that Python values alone may decide: `{speculation.short(test)}`"
     if isinstance(found, str):
-        return Verdict(message, declined=found, node=test)
+        return Diagnostic(message, declined=found, node=test)
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
-    return Verdict(message, edit=_edit(site, test, found), node=test)
+        return Diagnostic(message, declined=name_taken())
+    return Diagnostic(message, edit=_edit(site, test, found), node=test)
 
 
 def _edit(site: Site, test: ast.expr, found: Decision) -> Edit:

@@ -37,7 +37,7 @@ from graphmend_codemod.analysis.patterns import is_within
 from graphmend_codemod.core.findings import Edit, Original, Safety
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.deciding import Decision, decision
 from graphmend_codemod.rules.proofs.select import skipped_layer
@@ -135,18 +135,18 @@ rule = Rule(
 
 
 @rule.on(ast.For, words=("rand", "random", "uniform", "rand_like"), candidate="test")
-def skipped(site: Site, node: ast.For) -> Verdict | None:
+def skipped(site: Site, node: ast.For) -> Diagnostic | None:
     """`for layer in self.layers: if torch.rand([]) < self.layerdrop: continue`."""
     drawn = [each for each in skipped_layer.draws_in(site, node.body) if not _waits(site, node, each)]
     if len(drawn) != 1:
         return None
     message = f"skips a layer by a random number: `{speculation.short(drawn[0].compared)}`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken(), node=drawn[0].compared)
+        return Diagnostic(message, declined=name_taken(), node=drawn[0].compared)
     try:
-        return Verdict(message, edit=_edit(site, node, drawn[0]), node=drawn[0].compared)
+        return Diagnostic(message, edit=_edit(site, node, drawn[0]), node=drawn[0].compared)
     except NotProven as reason:
-        return Verdict(message, declined=str(reason), node=drawn[0].compared)
+        return Diagnostic(message, declined=str(reason), node=drawn[0].compared)
 
 
 def _waits(site: Site, loop: ast.For, drawn: Draw) -> bool:

@@ -22,7 +22,7 @@ from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.selectors import Selection, is_plain, selection, where_of
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen_anywhere
@@ -121,7 +121,7 @@ rule = Rule(
 
 
 @rule.on(ast.Assign, words={INDEXED}, here=True, when=lambda node: isinstance(node.targets[0], ast.Subscript))
-def written_where(site: Site, node: ast.Assign) -> Verdict | None:
+def written_where(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`x[torch.where(mask)] = number`."""
     target = node.targets[0]
     if len(node.targets) != 1 or not isinstance(target, ast.Subscript):
@@ -132,11 +132,11 @@ def written_where(site: Site, node: ast.Assign) -> Verdict | None:
     mask = found[0]
     message = f"writes at data-dependent indices: `{speculation.short(target)}`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     if not isinstance(node.value, (ast.Constant, ast.UnaryOp)):
-        return Verdict(message, declined=f"`{speculation.short(node.value)}` is not a Python number")
+        return Diagnostic(message, declined=f"`{speculation.short(node.value)}` is not a Python number")
     if site.value(mask).dtype != BOOL and not isinstance(mask, ast.Compare):
-        return Verdict(
+        return Diagnostic(
             message,
             declined=(
                 f"cannot infer that `{speculation.short(mask)}` is a bool tensor; "
@@ -144,11 +144,11 @@ def written_where(site: Site, node: ast.Assign) -> Verdict | None:
             ),
         )
     text = f"{site.text(target.value)}[{site.text(mask)}] = {site.text(node.value)}"
-    return Verdict(message, edit=_two_paths(site, node, [], text))
+    return Diagnostic(message, edit=_two_paths(site, node, [], text))
 
 
 @rule.on(ast.Assign, ast.Return, words=("sum", "mean"), here=True)
-def reduced(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
+def reduced(site: Site, node: ast.Assign | ast.Return) -> Diagnostic | None:
     """`x[mask].sum()`, `x.masked_select(mask).mean()`."""
     if node.value is None:
         return None
@@ -184,11 +184,11 @@ def _selected(site: Site, node: ast.expr) -> Selection | None:
     return found if known or (isinstance(node, ast.Subscript) and chosen_anywhere(site, node) is not None) else None
 
 
-def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, found: Selection) -> Verdict:
+def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, found: Selection) -> Diagnostic:
     assert isinstance(call.func, ast.Attribute)
     message = f"reduces over boolean-mask indexing (data-dependent shape): `{speculation.short(call)}`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     mean = call.func.attr == "mean"
     tensor, mask = site.text(found.base), site.text(found.mask)
     facts = _facts(site, found, broadcast=found.by_element and not mean)
@@ -206,8 +206,8 @@ def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, found:
         dense = f"({kept}.sum(dtype={site.torch}.float32) / {mask}.sum()).to({tensor}.dtype)"
     text = site.but(written={**site.written, id(call): (call, dense)}).text(node)
     if "\n" in text:
-        return Verdict(message, declined="the statement spans several lines; assign its parts to variables first")
-    return Verdict(message, edit=_two_paths(site, node, facts, widened + text))
+        return Diagnostic(message, declined="the statement spans several lines; assign its parts to variables first")
+    return Diagnostic(message, edit=_two_paths(site, node, facts, widened + text))
 
 
 def _facts(site: Site, found: Selection, *, broadcast: bool) -> list[str]:

@@ -42,7 +42,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import AS_OPERATOR, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import region_outlining
 from graphmend_codemod.rules.proofs.rowwise.expert_loops import chooses_rows, segment_statements, statements_before
@@ -218,7 +218,7 @@ rule = Rule(
 
 
 @rule.on(ast.For)
-def expert_loop(site: Site, node: ast.For) -> Verdict | None:
+def expert_loop(site: Site, node: ast.For) -> Diagnostic | None:
     """`for i, expert in enumerate(self.experts): ... expert(x[rows]) ...`, or `... expert(x[start:end]) ...`."""
     chooses = chooses_rows(site, node)
     statements = [*statements_before(site, node), node] if chooses else segment_statements(site, node)
@@ -226,5 +226,5 @@ def expert_loop(site: Site, node: ast.For) -> Verdict | None:
         return None
     message = f"loop over selected rows (data-dependent shapes): `{speculation.short(node.iter)}`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     return judged(message, lambda: region_outlining.edit(site, statements, _ABOUT), AS_OPERATOR)

@@ -32,7 +32,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import AS_OPERATOR, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import loop_functions, loop_outlining
 
@@ -195,7 +195,7 @@ rule = Rule(
 
 
 @rule.on(ast.For)
-def loop_over_chosen(site: Site, node: ast.For) -> Verdict | None:
+def loop_over_chosen(site: Site, node: ast.For) -> Diagnostic | None:
     """`for i in range(chosen.shape[0])` in a function outside of classes."""
     scope = site.evaluator.scope
     if scope.class_qualified is not None or "." in site.function or site.place.in_loop:
@@ -207,7 +207,7 @@ def loop_over_chosen(site: Site, node: ast.For) -> Verdict | None:
 
 
 @rule.on(ast.For, lines=loop_outlining.writes_of_elements)
-def filling_loop(site: Site, node: ast.For) -> Verdict | None:
+def filling_loop(site: Site, node: ast.For) -> Diagnostic | None:
     """`for i, row in enumerate(mask): found[i, : row.sum()] = 1`."""
     filling = None if site.place.in_loop else loop_outlining.found(site, node)
     if filling is None:
@@ -216,7 +216,7 @@ def filling_loop(site: Site, node: ast.For) -> Verdict | None:
     return _verdict(site, message, lambda: loop_outlining.edit(site, filling))
 
 
-def _verdict(site: Site, message: str, edit: Callable[[], Edit]) -> Verdict:
+def _verdict(site: Site, message: str, edit: Callable[[], Edit]) -> Diagnostic:
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     return judged(message, edit, AS_OPERATOR)

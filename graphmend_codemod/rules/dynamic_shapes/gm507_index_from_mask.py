@@ -22,7 +22,7 @@ from graphmend_codemod.analysis.values import BOOL, INT64, is_floating_dtype
 from graphmend_codemod.core.findings import Edit, Original, Safety, Span
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.literals import plain_number
 from graphmend_codemod.rules.proofs.rowwise.selectors import where_of
@@ -200,7 +200,7 @@ class _Compiled:
 
 
 @rule.on(ast.Assign, candidate="rows")
-def found_places(site: Site, node: ast.Assign) -> Verdict | None:
+def found_places(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`rows, columns = torch.where(mask)` before writes at `x[rows]`."""
     places = _places(site, node)
     if places is None:
@@ -217,9 +217,9 @@ def found_places(site: Site, node: ast.Assign) -> Verdict | None:
     message = f"writes at indices computed from a mask (data-dependent shape): `{speculation.short(node.value)}`"
     try:
         _check_reads(site, node, names, [user for user, write in zip(users, writes, strict=True) if write])
-        return Verdict(message, edit=_edit(site, node, places, users))
+        return Diagnostic(message, edit=_edit(site, node, places, users))
     except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+        return Diagnostic(message, declined=str(reason))
 
 
 def _places(site: Site, node: ast.Assign) -> _Places | None:

@@ -18,7 +18,7 @@ from graphmend_codemod.analysis.values import INT64, Kind
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import beside, judged
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.literals import plain_number
 
@@ -135,7 +135,7 @@ class _Fill:
 
 
 @rule.on(ast.For, candidate="rows")
-def rows_filled(site: Site, node: ast.For) -> Verdict | None:
+def rows_filled(site: Site, node: ast.For) -> Diagnostic | None:
     """`for i, length in enumerate(lengths): mask[i, :length] = 1`."""
     if len(node.body) != 1 or node.orelse:
         return None

@@ -22,7 +22,7 @@ from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.selectors import is_view_of_name, viewed_name
 from graphmend_codemod.rules.proofs.untraced.evidence import is_array
@@ -179,7 +179,7 @@ def _copies(node: ast.Assign) -> bool:
 
 
 @rule.on(ast.Assign, words={INDEXED}, here=True, when=_copies)
-def masked_copy(site: Site, node: ast.Assign) -> Verdict | None:
+def masked_copy(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`y[mask] = x[mask]`."""
     mask, target = _mask(node), node.targets[0]
     if mask is None or not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
@@ -189,16 +189,16 @@ def masked_copy(site: Site, node: ast.Assign) -> Verdict | None:
         return None
     message = f"copies through boolean-mask indexing (data-dependent shape): `{speculation.short(node.value)}`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     copied = _copied(node.value, mask)
     if copied is None:
-        return Verdict(
+        return Diagnostic(
             message, declined=f"`{speculation.short(node.value)}` does more than copy elements or index rows"
         )
     arrays = [each.id for each in (target.value, copied.table, *copied.indices) if is_array(site, each.id)]
     if arrays:
-        return Verdict(message, declined=f"`{arrays[0]}` is an array of NumPy, not a tensor")
-    return Verdict(message, edit=_edit(site, node, target, copied))
+        return Diagnostic(message, declined=f"`{arrays[0]}` is an array of NumPy, not a tensor")
+    return Diagnostic(message, edit=_edit(site, node, target, copied))
 
 
 def _copied(node: ast.expr, mask: ast.expr) -> _Copied | None:

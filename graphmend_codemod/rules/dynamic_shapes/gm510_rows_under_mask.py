@@ -38,7 +38,7 @@ from graphmend_codemod.analysis.scope import INDEXED, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken, with_way_out
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
 from graphmend_codemod.rules.proofs.rowwise.selectors import (
@@ -195,7 +195,7 @@ def _is_worth_asking(node: ast.stmt) -> bool:
 
 
 @rule.on(ast.Assign, ast.AugAssign, ast.Return, words={INDEXED, "masked_select"}, here=True, when=_is_worth_asking)
-def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -> Verdict | None:
+def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -> Diagnostic | None:
     """`y[mask] = f(x[mask])`, `return (x[mask] - y[mask]).abs().mean()`."""
     assert node.value is not None
     inside = [*([node.target] if isinstance(node, ast.AugAssign) else []), *_reads(node.value)]
@@ -212,7 +212,7 @@ def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -
         return None
     message = f"computes with rows from boolean-mask indexing (data-dependent shape): `{short(found)}`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     from graphmend_codemod.rules.proofs.rowwise.masked_region import NotWritten, region_at  # a commit hook waits for it
 
     before = [each for each in body[:position] if _is_worth_asking(each) and not _only_copies(each)]
@@ -223,8 +223,8 @@ def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -
     except NotWritten:
         return None
     except NotRowwise as why:
-        return None if is_expression(mask) else Verdict(message, declined=with_way_out(str(why), _BY_HAND))
-    return Verdict(message, edit=region.edit)
+        return None if is_expression(mask) else Diagnostic(message, declined=with_way_out(str(why), _BY_HAND))
+    return Diagnostic(message, edit=region.edit)
 
 
 def _has_known_size(site: Site, node: ast.stmt, read: ast.expr) -> bool:

@@ -18,7 +18,7 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.evidence import is_list_of_tests
 
@@ -95,7 +95,7 @@ def _may_read(node: ast.Assign | ast.Return) -> bool:
 
 
 @rule.on(ast.Assign, ast.Return, words={INDEXED}, here=True, when=_may_read)
-def list_of_tests(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
+def list_of_tests(site: Site, node: ast.Assign | ast.Return) -> Diagnostic | None:
     """`x[..., flags, 0]` where `flags = [kind == "b" for kind in kinds]`."""
     found = [
         (part, index, position)
@@ -108,16 +108,16 @@ def list_of_tests(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     name = found[0][1][found[0][2]]
     message = f"boolean-mask indexing by a list of bools (data-dependent shape): `{short(found[0][0])}`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     flags, facts, places = site.text(name), [], site.free_name("places")
     written: dict[int, tuple[ast.expr, str]] = {}
     for part, index, position in found:
         if dotted(part.value) is None:
             text = short(part.value)
-            return Verdict(message, declined=f"`{text}` would be computed twice; assign it to a variable first")
+            return Diagnostic(message, declined=f"`{text}` would be computed twice; assign it to a variable first")
         dimension = _dimension(index, position)
         if dimension is None or not same(index[position], name):
-            return Verdict(message, declined=f"cannot infer which dimension `{site.text(index[position])}` indexes")
+            return Diagnostic(message, declined=f"cannot infer which dimension `{site.text(index[position])}` indexes")
         indexed = site.value(part.value)
         if not indexed.is_tensor or indexed.hint:
             facts.append(f"isinstance({site.text(part.value)}, {site.torch}.Tensor)")
@@ -131,7 +131,7 @@ def list_of_tests(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
         site.but(written=written).text(node),
     ]
     parts = ("\n    ".join(lines) + "\nelse:\n    ", site.original(node, 1))
-    return Verdict(message, edit=beside(site, site.span(node), parts))
+    return Diagnostic(message, edit=beside(site, site.span(node), parts))
 
 
 def _dimension(index: list[ast.expr], position: int) -> int | None:

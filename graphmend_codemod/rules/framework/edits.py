@@ -11,22 +11,22 @@ from collections.abc import Callable, Sequence
 
 from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Span
 from graphmend_codemod.rules.framework.reasons import NotProven, with_way_out
-from graphmend_codemod.rules.framework.rule import Verdict
+from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 
 Parts = Sequence[str | Original]
 _BEFORE = "# What either branch writes, before it is known which one is taken."
 
 
-def judged(message: str, edit: Callable[[], Edit], way_out: str = "") -> Verdict:
+def judged(message: str, edit: Callable[[], Edit], way_out: str = "") -> Diagnostic:
     """The answer of a match: with what `edit` makes, or with the reason for which it raises `NotProven`.
 
     `way_out` says what to do by hand, where the reason does not.
     """
     try:
-        return Verdict(message, edit=edit())
+        return Diagnostic(message, edit=edit())
     except NotProven as reason:
-        return Verdict(message, declined=with_way_out(str(reason), way_out))
+        return Diagnostic(message, declined=with_way_out(str(reason), way_out))
 
 
 def beside(site: Site, span: Span, parts: Parts, *, scriptable: bool = False) -> Edit:

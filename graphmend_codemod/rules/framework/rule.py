@@ -82,7 +82,7 @@ class Clean(NamedTuple):
     setup: str = ""
 
 
-class Verdict(NamedTuple):
+class Diagnostic(NamedTuple):
     """A match's answer: a message with an edit, or with the condition that failed.
 
     `safety` overrides the rule's own; `node` moves the finding away from the node that was matched. A fix that
@@ -96,7 +96,7 @@ class Verdict(NamedTuple):
     node: ast.AST | None = None
 
 
-Match = Callable[["Site", Any], "Verdict | None"]
+Match = Callable[["Site", Any], "Diagnostic | None"]
 
 
 Look = Callable[[Any], bool]
@@ -149,7 +149,7 @@ class Rule:
         if contract.cost is Cost.MULTIPLIED and safety is Safety.SAFE:
             raise ValueError(f"{code} multiplies work, so its fix cannot be safe")
 
-    def safety_of(self, verdict: Verdict) -> Safety:
+    def safety_of(self, verdict: Diagnostic) -> Safety:
         """How safe the fix of one verdict is: one that multiplies work is unsafe at best."""
         safety = verdict.safety or self.safety
         if safety is Safety.SAFE and self.contract.cost is Cost.MULTIPLIED:

@@ -50,9 +50,9 @@ from graphmend_codemod.rules.framework.rule import (
     Contract,
     Cost,
     Declined,
+    Diagnostic,
     Example,
     Rule,
-    Verdict,
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.guards import checking_calls, raised
@@ -198,7 +198,7 @@ rule = Rule(
 
 
 @rule.on(ast.If, candidate="test")
-def raising_branch(site: Site, node: ast.If) -> Verdict | None:
+def raising_branch(site: Site, node: ast.If) -> Diagnostic | None:
     """`if t: raise ...`, also where a Python condition inside chooses the exception."""
     if not raised.raises(node.body) or (condition := split(site, node.test)) is None:
         return None
@@ -206,11 +206,11 @@ def raising_branch(site: Site, node: ast.If) -> Verdict | None:
     early = len(condition.tensors) == 1 and fails_early(condition.tensors[0], ast.Or)
     reason = _why_not(site, condition, early, nested=True)
     if reason is not None:
-        return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
+        return Diagnostic(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
     if site.settings.guards == "skip":
-        return Verdict(message, edit=_left_to_eager(site, node))
+        return Diagnostic(message, edit=_left_to_eager(site, node))
     if node.orelse:
-        return Verdict(message, declined="the check has an `else`; move it into a separate `if` without `else`")
+        return Diagnostic(message, declined="the check has an `else`; move it into a separate `if` without `else`")
     return judged(message, lambda: _in_front(site, node, condition, early))
 
 
@@ -263,7 +263,7 @@ def _static_parts(site: Site, test: ast.expr, condition: Condition) -> tuple[lis
 
 
 @rule.on(ast.Expr, when=checking_calls.may_check)
-def checking_call(site: Site, node: ast.Expr) -> Verdict | None:
+def checking_call(site: Site, node: ast.Expr) -> Diagnostic | None:
     """`check(x[mask].numel() == n, "...")` where the function does nothing but check."""
     if not isinstance(node.value, ast.Call) or (asked := checking_calls.checked(site, node.value)) is None:
         return None
@@ -275,22 +275,22 @@ def checking_call(site: Site, node: ast.Expr) -> Verdict | None:
     early = fails_early(asked.condition, ast.And)
     reason = counts.impure or _place_is_bad(site) if counts is not None else _why_not(site, condition, early)  # type: ignore[arg-type]
     if reason is not None:
-        return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
+        return Diagnostic(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
     try:
         facts, text = _on_device(site, asked, condition, counts)
         said, name = message_of(site, asked.message)
     except NotProven as why:
-        return Verdict(message, declined=str(why))
+        return Diagnostic(message, declined=str(why))
     if site.settings.guards == "skip":
-        return Verdict(message, edit=_left_to_eager(site, node))
+        return Diagnostic(message, edit=_left_to_eager(site, node))
     if asked.switch:
         facts.append(asked.switch)
     header = site.header("if", [site.compiling, *facts])
     if asked.switch and site.evaluator.scope.is_local("os"):
-        return Verdict(message, declined=name_taken("os"))
+        return Diagnostic(message, declined=name_taken("os"))
     imports = (*site.imports, *(("os",) if asked.switch and site.evaluator.scope.resolve_global("os") is None else ()))
     edit = two_paths(site, node, (f"{header}\n    ", DeviceCheck(site, text, said, name).at(1)), scriptable=True)
-    return Verdict(message, edit=edit._replace(imports=imports))
+    return Diagnostic(message, edit=edit._replace(imports=imports))
 
 
 def _on_device(
@@ -304,7 +304,7 @@ def _on_device(
 
 
 @rule.on(ast.Assert, candidate="test")
-def assertion(site: Site, node: ast.Assert) -> Verdict | None:
+def assertion(site: Site, node: ast.Assert) -> Diagnostic | None:
     """`assert t, message` with a message that is no constant; Dynamo traces the others itself."""
     if (condition := split(site, node.test)) is None:
         return None
@@ -316,17 +316,17 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
     early = all(fails_early(each, ast.And) for each in condition.tensors)
     reason = _why_not(site, condition, early)
     if reason is not None:
-        return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
+        return Diagnostic(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
     if site.settings.guards == "skip":
-        return Verdict(message, edit=_left_to_eager(site, node))
+        return Diagnostic(message, edit=_left_to_eager(site, node))
     try:
         facts = _facts(site, condition, early)
         check = _check(site, condition, node.msg, inverse=False)
     except NotProven as why:
-        return Verdict(message, declined=str(why))
+        return Diagnostic(message, declined=str(why))
     static = [site.operand_of_and(operand) for operand in condition.static]
     header = site.header("if", [site.compiling, *static, *facts])
-    return Verdict(message, edit=two_paths(site, node, (f"{header}\n    ", check.at(1)), scriptable=True))
+    return Diagnostic(message, edit=two_paths(site, node, (f"{header}\n    ", check.at(1)), scriptable=True))
 
 
 def _facts(site: Site, condition: Condition, early: bool) -> list[str]:

@@ -21,7 +21,7 @@ from graphmend_codemod.analysis.values import INT64, Kind
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import split
 from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
@@ -107,7 +107,7 @@ rule = Rule(
 
 
 @rule.on(ast.If, candidate="test")
-def static_guard(site: Site, node: ast.If) -> Verdict | None:
+def static_guard(site: Site, node: ast.If) -> Diagnostic | None:
     """`if f(tensor) != n: raise`, where the tensor holds a list's values."""
     if len(node.body) != 1 or not isinstance(node.body[0], ast.Raise):
         return None
@@ -115,14 +115,14 @@ def static_guard(site: Site, node: ast.If) -> Verdict | None:
 
 
 @rule.on(ast.Assert, candidate="test")
-def static_assertion(site: Site, node: ast.Assert) -> Verdict | None:
+def static_assertion(site: Site, node: ast.Assert) -> Diagnostic | None:
     """`assert f(tensor) == n`, `assert parts`."""
     if isinstance(node.test, (ast.Name, ast.Attribute)):
         return _of_container(site, node)
     return _judge(site, node.test)
 
 
-def _of_container(site: Site, node: ast.Assert) -> Verdict | None:
+def _of_container(site: Site, node: ast.Assert) -> Diagnostic | None:
     """A list or a tuple, which Dynamo hands to `torch._assert` unless a message is made for it."""
     message = node.msg
     if message is not None and not (isinstance(message, ast.Constant) and isinstance(message.value, str)):
@@ -132,8 +132,8 @@ def _of_container(site: Site, node: ast.Assert) -> Verdict | None:
     found = f"asserts a container: `{speculation.short(node.test)}`"
     taken = "torch" if site.torch is None else "bool"
     if site.torch is None or not site.stays("bool") or site.evaluator.scope.is_local("bool"):
-        return Verdict(found, declined=name_taken(taken))
-    return Verdict(found, edit=_edit(site, node.test, f"bool({site.text(node.test)})"))
+        return Diagnostic(found, declined=name_taken(taken))
+    return Diagnostic(found, edit=_edit(site, node.test, f"bool({site.text(node.test)})"))
 
 
 def _is_container(site: Site, node: ast.expr) -> bool:
@@ -156,7 +156,7 @@ def _bound(site: Site) -> list[ast.Name]:
     ]
 
 
-def _judge(site: Site, test: ast.expr) -> Verdict | None:
+def _judge(site: Site, test: ast.expr) -> Diagnostic | None:
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or split(site, test) is None:
         return None
     for operand, other in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
@@ -166,13 +166,13 @@ def _judge(site: Site, test: ast.expr) -> Verdict | None:
         tensor, text = found
         message = f"data-dependent check of a tensor built from a Python list: `{speculation.short(test)}`"
         if site.torch is None:
-            return Verdict(message, declined=name_taken())
+            return Diagnostic(message, declined=name_taken())
         source = site.place.env[tensor].built_from or ""
         change = _change(site, tensor, source)
         if change is not None:
             reason = f"`{source}` may have changed since `{tensor}` was built from it: `{change}`; check before that"
-            return Verdict(message, declined=reason)
-        return Verdict(message, edit=_edit(site, operand, text.format(source)))
+            return Diagnostic(message, declined=reason)
+        return Diagnostic(message, edit=_edit(site, operand, text.format(source)))
     return None
 
 

@@ -73,7 +73,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import reads_tensor
 from graphmend_codemod.rules.proofs.outlining.recurrent_layers import layers_in
@@ -254,7 +254,7 @@ _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 
 
 @rule.on(*_SIMPLE)
-def recurrent_layer(site: Site, statement: ast.stmt) -> Verdict | None:
+def recurrent_layer(site: Site, statement: ast.stmt) -> Diagnostic | None:
     """`x = self.lstm(x)[0]`."""
     layers = layers_in(site, statement)
     if not layers:
@@ -263,19 +263,19 @@ def recurrent_layer(site: Site, statement: ast.stmt) -> Verdict | None:
 
     message = f"calls or reads a recurrent layer, which Dynamo does not trace: `{speculation.short(layers[0])}`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     try:
         packed = packed_sequences.edit(site, statement, layers[0]) if len(layers) == 1 else None
-        return Verdict(message, edit=packed or recurrent.edit(site, statement, layers))
+        return Diagnostic(message, edit=packed or recurrent.edit(site, statement, layers))
     except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+        return Diagnostic(message, declined=str(reason))
 
 
 _STATEMENTS = (*_SIMPLE, ast.If, ast.While, ast.For, ast.Assert)
 
 
 @rule.on(*_STATEMENTS, lines=untraced.lines)
-def untraced_call(site: Site, statement: ast.stmt) -> Verdict | None:
+def untraced_call(site: Site, statement: ast.stmt) -> Diagnostic | None:
     """`numbers, places, counts = torch.unique(x, return_inverse=True, return_counts=True)`."""
     for node in untraced.suspects(site).of(statement):
         each = untraced.break_at(site, node)
@@ -285,7 +285,7 @@ def untraced_call(site: Site, statement: ast.stmt) -> Verdict | None:
     return None
 
 
-def _assignment(site: Site, statement: ast.stmt, each: Untraced) -> Verdict | None:
+def _assignment(site: Site, statement: ast.stmt, each: Untraced) -> Diagnostic | None:
     """`rows, columns = linear_sum_assignment(cost)`, if that is what is not traced."""
     if not isinstance(each.node, ast.Call) or not isinstance(statement, _SIMPLE):
         return None
@@ -299,7 +299,7 @@ def _assignment(site: Site, statement: ast.stmt, each: Untraced) -> Verdict | No
     return judged(each.message, lambda: assignments.edit(site, statement, calls))
 
 
-def _drawn(site: Site, statement: ast.stmt, each: Untraced) -> Verdict | None:
+def _drawn(site: Site, statement: ast.stmt, each: Untraced) -> Diagnostic | None:
     """`p = np.random.uniform(0, 1)`, if that is what is not traced and tests alone ask for it."""
     if not isinstance(statement, ast.Assign) or statement.value is not each.node:
         return None
@@ -309,13 +309,13 @@ def _drawn(site: Site, statement: ast.stmt, each: Untraced) -> Verdict | None:
     if between is None:
         return None
     try:
-        return Verdict(each.message, edit=drawn_numbers.edit(site, statement, between))
+        return Diagnostic(each.message, edit=drawn_numbers.edit(site, statement, between))
     except NotProven:
         return None
 
 
 @rule.on(ast.If, ast.While, ast.Assert, candidate="test")
-def untraced_test(site: Site, statement: ast.If | ast.While | ast.Assert) -> Verdict | None:
+def untraced_test(site: Site, statement: ast.If | ast.While | ast.Assert) -> Diagnostic | None:
     """`while (x > 1).any()`."""
     each = tested(site, statement.test)
     known = each is None
@@ -328,18 +328,18 @@ def untraced_test(site: Site, statement: ast.If | ast.While | ast.Assert) -> Ver
         from graphmend_codemod.rules.proofs.outlining import data_loops
 
         try:
-            found = Verdict(each.message, edit=data_loops.edit(site, statement))
+            found = Diagnostic(each.message, edit=data_loops.edit(site, statement))
         except NotProven as reason:
-            found = Verdict(each.message, declined=f"{found.declined}; {reason}")
+            found = Diagnostic(each.message, declined=f"{found.declined}; {reason}")
     # Other rules have reasons for a test of a tensor; this one is added to them where operators are asked for.
     return None if known and found.edit is None and not site.settings.opaque else found
 
 
-def _function(site: Site, each: Untraced) -> Verdict:
+def _function(site: Site, each: Untraced) -> Diagnostic:
     from graphmend_codemod.rules.proofs.outlining import opaque_function
 
     try:
-        return Verdict(each.message, edit=opaque_function.edit(site))
+        return Diagnostic(each.message, edit=opaque_function.edit(site))
     except NotProven as reason:
         advice = f"{each.advice}; " if each.advice else ""
-        return Verdict(each.message, declined=f"{advice}no opaque operator: {reason}")
+        return Diagnostic(each.message, declined=f"{advice}no opaque operator: {reason}")

@@ -23,7 +23,7 @@ import ast
 
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
@@ -106,7 +106,7 @@ _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 
 
 @rule.on(*_STATEMENTS, lines=untraced.lines)
-def read_back(site: Site, statement: ast.stmt) -> Verdict | None:
+def read_back(site: Site, statement: ast.stmt) -> Diagnostic | None:
     """All that the statement reads from the data, if the graph can carry it."""
     if site.function in HELPERS or not _may_read(site, statement):
         return None
@@ -116,10 +116,10 @@ def read_back(site: Site, statement: ast.stmt) -> Verdict | None:
     if found is None or _is_taken_whole(site):
         return None
     if found.reason is not None:
-        return Verdict(found.first.message, declined=found.reason)
+        return Diagnostic(found.first.message, declined=found.reason)
     if site.torch is None or not site.torch_at_import:
         reason = name_taken() if site.torch is None else "`torch` may not be bound when the module is imported"
-        return Verdict(found.first.message, declined=reason)
+        return Diagnostic(found.first.message, declined=reason)
     header = site.header("if", [site.compiling, *found.conditions])
     path = (f"{header}\n    ", *rewritten(site, statement, found, 1), "\nelse:\n    ")
     edit = Edit(
@@ -127,7 +127,7 @@ def read_back(site: Site, statement: ast.stmt) -> Verdict | None:
         imports=site.imports,
         helpers=found.helpers,
     )
-    return Verdict(found.first.message, edit=edit)
+    return Diagnostic(found.first.message, edit=edit)
 
 
 def _may_read(site: Site, statement: ast.stmt) -> bool:

@@ -34,7 +34,7 @@ from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import judged, line_of
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.numbers_in_math import in_math, is_number
@@ -240,7 +240,7 @@ rule = Rule(
 
 
 @rule.on(ast.Assign, ast.Return, words=("np", "numpy"), here=True)
-def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
+def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Diagnostic | None:
     """`n = int(np.ceil(size / 2))`, `x = x.reshape(-1, np.prod(x.shape[1:]))`."""
     if node.value is None or "numpy" not in {site.evaluator.scope.resolve_global(name) for name in _NUMPY}:
         return None
@@ -254,19 +254,19 @@ def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
         try:
             changes.append((number, in_math(site, number)))
         except NotProven as reason:
-            return Verdict(message, declined=str(reason))
+            return Diagnostic(message, declined=str(reason))
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     written = {id(part): (part, new) for part, new in changes}
     path = in_front(site, [node], [site.compiling], [line_of(site.but(written=written), node)])
-    return Verdict(message, edit=Edit((path,), imports=(*site.imports, "math")))
+    return Diagnostic(message, edit=Edit((path,), imports=(*site.imports, "math")))
 
 
 _NUMPY = ("np", "numpy")
 
 
 @rule.on(ast.Assign, words=("div", "floor_divide"), here=True)
-def divided_sizes(site: Site, node: ast.Assign) -> Verdict | None:
+def divided_sizes(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`x = x.view(torch.div(x.size(0), n, rounding_mode="trunc"), -1)`."""
     found = divisions(site, node.value)
     if not found:
@@ -276,7 +276,7 @@ def divided_sizes(site: Site, node: ast.Assign) -> Verdict | None:
 
 
 @rule.on(ast.Assign, ast.Return, words=("prod",), here=True)
-def product_of_sizes(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
+def product_of_sizes(site: Site, node: ast.Assign | ast.Return) -> Diagnostic | None:
     """`n = torch.prod(torch.tensor(x.shape[1:])).item()`."""
     found = read_products(site, node.value) if node.value is not None else []
     if not found:
@@ -286,7 +286,7 @@ def product_of_sizes(site: Site, node: ast.Assign | ast.Return) -> Verdict | Non
 
 
 @rule.on(ast.Assign, words=("array", "asarray"), here=True)
-def sizes_in_an_array(site: Site, node: ast.Assign) -> Verdict | None:
+def sizes_in_an_array(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`shape = np.array(x.shape[2:])` and `shapes = [shape // 2**level for level in self.levels]`."""
     found = size_array(site, node)
     if found is None:

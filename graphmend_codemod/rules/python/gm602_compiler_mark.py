@@ -17,7 +17,7 @@ from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.core.findings import Original, Safety
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.argument_effects import effect_in
 
@@ -100,29 +100,29 @@ _MODULES = frozenset({"torch._dynamo", "torch._dynamo.decorators"})
 
 
 @rule.on(ast.Expr, words=(*_MARKS, "graph_break"))
-def mark(site: Site, node: ast.Expr) -> Verdict | None:
+def mark(site: Site, node: ast.Expr) -> Diagnostic | None:
     """`torch._dynamo.mark_static_address(t)`, and the marks that follow it at once."""
     called = _called(site, node)
     if called == "graph_break":
-        return Verdict("`torch._dynamo.graph_break()` breaks the graph", declined="it requests a graph break")
+        return Diagnostic("`torch._dynamo.graph_break()` breaks the graph", declined="it requests a graph break")
     body, position = site.place.blocks[-1]
     if called not in _MARKS or (position and _called(site, body[position - 1]) in _MARKS):
         return None
     message = f"`{called}` breaks the graph"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     last: ast.stmt = node
     for statement in [node, *site.following()]:
         if _called(site, statement) not in _MARKS:
             break
         effect = effect_in(site, statement.value)  # type: ignore[attr-defined]
         if effect is not None:
-            return Verdict(message, declined=f"`{effect}` in its arguments would not run under torch.compile")
+            return Diagnostic(message, declined=f"`{effect}` in its arguments would not run under torch.compile")
         last = statement
     end = site.span(last)
     span = site.span(node)._replace(end_line=end.end_line, end_column=end.end_column)
     parts = (f"if not {site.compiling}:\n    ", Original(span, 1))
-    return Verdict(message, edit=beside(site, span, parts))
+    return Diagnostic(message, edit=beside(site, span, parts))
 
 
 def _called(site: Site, node: ast.stmt) -> str:

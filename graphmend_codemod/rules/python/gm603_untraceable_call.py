@@ -24,7 +24,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.twins import HELPERS, NAMES, Twin, is_choice, replacement, twin_of
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
@@ -133,20 +133,20 @@ _STATEMENTS = (
 
 
 @rule.on(*_STATEMENTS, words=NAMES, here=True)
-def untraceable(site: Site, statement: ast.stmt) -> Verdict | None:
+def untraceable(site: Site, statement: ast.stmt) -> Diagnostic | None:
     """The first such call that the statement itself evaluates; the edit mends all of them that can be."""
     if site.function.startswith(HELPERS):
         return None
-    first: Verdict | None = None
+    first: Diagnostic | None = None
     twins: list[Twin] = []
     for call in _calls(site, statement):
         message = f"Dynamo does not trace this call: `{speculation.short(call)}`"
         if site.torch is None:
-            return Verdict(message, declined=name_taken())
+            return Diagnostic(message, declined=name_taken())
         try:
             twin = twin_of(site, statement, call)
         except NotProven as reason:
-            first = first or Verdict(message, declined=str(reason), node=call)
+            first = first or Diagnostic(message, declined=str(reason), node=call)
             continue
         if twin is not None and not any(_inside(call, other.call) for other in twins):
             twins.append(twin)
@@ -158,7 +158,7 @@ def untraceable(site: Site, statement: ast.stmt) -> Verdict | None:
     # Of two functions in a conditional expression, TorchScript compiles none.
     scriptable = not helpers and not any(is_choice(statement, twin) for twin in twins)
     edit = Edit(replacements, imports=site.imports, helpers=helpers, scriptable=scriptable)
-    return Verdict(message, edit=edit, node=twins[0].call)
+    return Diagnostic(message, edit=edit, node=twins[0].call)
 
 
 def _calls(site: Site, statement: ast.stmt) -> Iterator[ast.Call]:

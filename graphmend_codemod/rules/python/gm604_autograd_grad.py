@@ -28,7 +28,7 @@ from graphmend_codemod.analysis.scope import SCOPES, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety, Span
 from graphmend_codemod.project.index.facts import AttributeKind as _Held
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.new_leaves import is_constant, new_leaf, stored
 from graphmend_codemod.rules.proofs.outlining.custom_op import base
@@ -134,19 +134,19 @@ _LEAVES = (
 
 
 @rule.on(ast.Assign, ast.AnnAssign, ast.Return, ast.Expr, words=("grad", "autograd"), here=True)
-def gradient_in_forward(site: Site, statement: ast.stmt) -> Verdict | None:
+def gradient_in_forward(site: Site, statement: ast.stmt) -> Diagnostic | None:
     """`slope = torch.autograd.grad(y, x, torch.ones_like(y))[0]`."""
     calls = [part for part in walk_scope(statement) if isinstance(part, ast.Call) and site.resolve(part.func) == _GRAD]
     if not calls or site.function.endswith("_gradients_in_graph"):
         return None
     message = f"takes a gradient in `forward`, which Dynamo does not trace: `{speculation.short(calls[0])}`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     try:
         found = _Gradient(site, calls[0])
-        return Verdict(message, edit=found.edit(), safety=Safety.UNSAFE if found.parts is None else None)
+        return Diagnostic(message, edit=found.edit(), safety=Safety.UNSAFE if found.parts is None else None)
     except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+        return Diagnostic(message, declined=str(reason))
 
 
 class _Gradient:

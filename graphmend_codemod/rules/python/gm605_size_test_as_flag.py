@@ -21,7 +21,7 @@ from graphmend_codemod.analysis.values import Kind, Origin
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import judged, line_of
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.spelled import is_shape, is_size
@@ -111,7 +111,7 @@ _FALSE_FROM_TWO, _TRUE_FROM_TWO = (ast.Eq, ast.Lt, ast.LtE), (ast.NotEq, ast.Gt,
 
 
 @rule.on(ast.Assign, ast.Return, ast.Expr, words=(_FLAG, "scaled_dot_product_attention"))
-def test_as_flag(site: Site, node: ast.Assign | ast.Return | ast.Expr) -> Verdict | None:
+def test_as_flag(site: Site, node: ast.Assign | ast.Return | ast.Expr) -> Diagnostic | None:
     """`attention(q, k, v, is_causal=n > 1)`, and `is_causal = n > 1` where that is handed on."""
     if node.value is None:
         return None

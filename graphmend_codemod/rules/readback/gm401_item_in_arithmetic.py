@@ -44,9 +44,9 @@ from graphmend_codemod.rules.framework.rule import (
     Contract,
     Cost,
     Declined,
+    Diagnostic,
     Example,
     Rule,
-    Verdict,
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.condition_parts import number_of
@@ -226,14 +226,14 @@ _COMMENT = "# A 0-dim tensor: its number would have to be read back to Python."
 
 
 @rule.on(ast.Assign, words=("item", "int", "float"), here=True)
-def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
+def number_in_a_name(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`n = t.item()`."""
     target = node.targets[0]
     read, bound, exact = bounded(site, node.value)
     tensor = number_of(site, read)
     if tensor is None and (unknown := _reduced(site, node.value)) is not None:
         message = f"converts a tensor to a Python scalar (device sync): `{speculation.short(node.value)}`"
-        return Verdict(message, declined=cannot_infer_tensor(site, unknown))
+        return Diagnostic(message, declined=cannot_infer_tensor(site, unknown))
     if tensor is None or len(node.targets) != 1 or not isinstance(target, ast.Name):
         return None
     if site.value(tensor).dtype == BOOL:
@@ -246,31 +246,31 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
         try:
             edit = position_kept(site, node, target.id, tensor) if site.torch is not None else None
         except NotProven as unsure:
-            return Verdict(message, declined=str(unsure))
-        return Verdict(message, edit=edit) if edit is not None else Verdict(message, declined=reason)
+            return Diagnostic(message, declined=str(unsure))
+        return Diagnostic(message, edit=edit) if edit is not None else Diagnostic(message, declined=reason)
     try:
         wide = (*asked_of_gradients(site, tensor), *(() if exact else (asked_wide(site, tensor),)))
         facts = dict.fromkeys([*tensor_facts(site, tensor), *wide, *_facts_of_others(site, target.id, tensor)])
     except NotProven as unproven:
-        return Verdict(message, declined=str(unproven))
+        return Diagnostic(message, declined=str(unproven))
     cut = ".detach()" if site.value(tensor).grad and not site.no_grad else ""
     kept = f"{site.operand(tensor)}{cut}{bound}" if cut or bound else site.text(tensor)
     kept = kept if bound else own_memory(site, tensor, kept)
     header = site.header("if", [site.compiling, *facts])
     path = f"{header}\n    {_COMMENT}\n    {target.id} = {kept}\nelse:\n    "
     parts = (path, site.original(node, 1))
-    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+    return Diagnostic(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
 
 
 @rule.on(ast.Assign, ast.AugAssign, ast.Return, words=("item", "int", "float"), here=True)
-def number_in_an_expression(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -> Verdict | None:
+def number_in_an_expression(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -> Diagnostic | None:
     """`y = x / t.item()`."""
     if site.torch is None or (kept := kept_in(site, node)) is None:
         return None
     message = f"converts a tensor to a Python scalar (device sync): `{speculation.short(kept.first)}`"
     header = site.header("if", [site.compiling, *kept.facts])
     path = f"{header}\n    {_COMMENT}\n    {line_of(site.but(written=kept.written), node)}"
-    return Verdict(message, edit=two_paths(site, node, (path,)), node=kept.first)
+    return Diagnostic(message, edit=two_paths(site, node, (path,)), node=kept.first)
 
 
 def _facts_of_others(site: Site, name: str, tensor: ast.expr) -> Iterator[str]:

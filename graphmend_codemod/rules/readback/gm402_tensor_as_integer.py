@@ -23,7 +23,16 @@ from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import (
+    ASKS_CLASSES,
+    Clean,
+    Contract,
+    Cost,
+    Declined,
+    Diagnostic,
+    Example,
+    Rule,
+)
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
@@ -179,7 +188,7 @@ def _known(site: Site, built: Mapping[str, str]) -> dict[str, str]:
 
 
 @rule.on(ast.For, candidate="list")
-def loop_over_tensor(site: Site, node: ast.For) -> Verdict | None:
+def loop_over_tensor(site: Site, node: ast.For) -> Diagnostic | None:
     """`for height, width in shapes`."""
     built = _built(site)
     head = walk_in_layers(node.iter) if built else ()
@@ -207,7 +216,7 @@ def _elements(site: Site, node: ast.For, name: str) -> Uses | None:
 
 
 @rule.on(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, candidate="list")
-def call_with_tensor(site: Site, node: ast.stmt) -> Verdict | None:
+def call_with_tensor(site: Site, node: ast.stmt) -> Diagnostic | None:
     """`f(shapes)` where `f` iterates over it."""
     if not (built := _built(site)) or (origins := site.flow.origins) is None:
         return None
@@ -235,7 +244,7 @@ def call_with_tensor(site: Site, node: ast.stmt) -> Verdict | None:
 
 
 @rule.on(*(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.For), words=("tolist",), here=True)
-def split_by_tensor(site: Site, node: ast.stmt) -> Verdict | None:
+def split_by_tensor(site: Site, node: ast.stmt) -> Diagnostic | None:
     """`x.split(lengths.tolist())`."""
     built = _built(site)
     roots = walk_in_layers(node.iter) if isinstance(node, ast.For) else walk_scope(node)
@@ -267,25 +276,27 @@ def _verdict(
     otherwise: str | None,
     links: list[Link],
     read: ast.Call | None = None,
-) -> Verdict:
+) -> Diagnostic:
     """The list in place of each name, or of `read`, a call that turns the only one into a list."""
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     known = _known(site, built)
     for name in names:
         if name.id not in known:
-            return Verdict(message, declined=f"`{built[name.id]}` may have changed since `{name.id}` was built from it")
+            return Diagnostic(
+                message, declined=f"`{built[name.id]}` may have changed since `{name.id}` was built from it"
+            )
     if otherwise is not None:
-        return Verdict(message, declined=otherwise)
+        return Diagnostic(message, declined=otherwise)
     try:
         conditions = " and ".join([site.compiling, *_asked(site, {name.id: known[name.id] for name in names}, links)])
     except NotProven as unsure:
-        return Verdict(message, declined=str(unsure))
+        return Diagnostic(message, declined=str(unsure))
     if read is not None:
         parts = (f"{known[names[0].id]} if {conditions} else ", site.original(read))
-        return Verdict(message, edit=beside(site, site.span(read), parts))
+        return Diagnostic(message, edit=beside(site, site.span(read), parts))
     chosen = {id(name): f"{known[name.id]} if {conditions} else {name.id}" for name in names}
-    return Verdict(message, edit=Edit(tuple(_replacements(site, names, chosen)), imports=site.imports))
+    return Diagnostic(message, edit=Edit(tuple(_replacements(site, names, chosen)), imports=site.imports))
 
 
 def _asked(site: Site, lists: Mapping[str, str], links: list[Link]) -> list[str]:

@@ -22,7 +22,7 @@ from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.analysis.values import INT64, Kind
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.spelled import is_size
@@ -133,7 +133,7 @@ _COMMENT = "# The length is known: only where it starts is in a tensor."
 
 
 @rule.on(ast.Assign, words=("arange",), here=True)
-def shifted_range(site: Site, node: ast.Assign) -> Verdict | None:
+def shifted_range(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`places = torch.arange(start, start + length)`."""
     call = node.value
     if len(node.targets) != 1 or not isinstance(call, ast.Call) or len(call.args) != 2:
@@ -146,10 +146,10 @@ def shifted_range(site: Site, node: ast.Assign) -> Verdict | None:
         return None
     message = f"`torch.arange` starts at a tensor (device sync): `{speculation.short(call)}`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     reason = _why_not(site, call, length)
     if reason is not None:
-        return Verdict(message, declined=reason)
+        return Diagnostic(message, declined=reason)
     facts = [f"isinstance({start.id}, {site.torch}.Tensor)"] if value.hint or not value.is_single else []
     facts += [] if value.is_single else [f"{start.id}.dim() == 0"]
     facts += [] if value.dtype == INT64 else [f"{start.id}.dtype == {site.torch}.int64"]
@@ -159,7 +159,7 @@ def shifted_range(site: Site, node: ast.Assign) -> Verdict | None:
     counted = [site.text(part) for part in (length, *call.keywords)]
     before = f"{site.text(node.targets[0])} = {moved} + {site.text(call.func)}("
     path = in_front(site, [node], [site.compiling, *facts], [_COMMENT, site.call(before, counted, deeper=1)])
-    return Verdict(message, edit=Edit((path,), imports=site.imports))
+    return Diagnostic(message, edit=Edit((path,), imports=site.imports))
 
 
 def _length(call: ast.Call) -> ast.expr | None:

@@ -23,7 +23,16 @@ from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import (
+    ASKS_CLASSES,
+    Clean,
+    Contract,
+    Cost,
+    Declined,
+    Diagnostic,
+    Example,
+    Rule,
+)
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
@@ -148,7 +157,7 @@ _COMMENT = "# Known without reading it out of the tensor."
 
 
 @rule.on(ast.If, words=("arange",), when=lambda node: asked_for_none(node) is not None)
-def counted_positions(site: Site, node: ast.If) -> Verdict | None:
+def counted_positions(site: Site, node: ast.If) -> Diagnostic | None:
     """`if positions is None: positions = torch.arange(n)`, and a size `positions[-1] + 1` below it."""
     made = made_where_none(site, node) if _asks_for_ends(site.source.text) else None
     if made is None:
@@ -164,7 +173,7 @@ def counted_positions(site: Site, node: ast.If) -> Verdict | None:
         return None
     message = f"reads a size back from `torch.arange` (device sync): `{made.name}[-1] + 1`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     return judged(message, lambda: _edit(site, made, here, there, calls))
 
 

@@ -26,7 +26,7 @@ from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Helper, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.integer_sizes import PAD, Methods
@@ -215,7 +215,7 @@ _TENSOR = re.compile(r"\.\s*(?:as_)?tensor\(")
 
 
 @rule.on(ast.Assign, ast.Return, ast.Expr, words=("pad",), here=True)
-def integer_buffers(site: Site, node: ast.stmt) -> Verdict | None:
+def integer_buffers(site: Site, node: ast.stmt) -> Diagnostic | None:
     """`F.pad(x, (self.width, 0))`, also where a method is given the numbers."""
     if "." not in site.function or not any(_is_pad(site, part) for part in walk(node)):
         return None
@@ -237,18 +237,18 @@ def integer_buffers(site: Site, node: ast.stmt) -> Verdict | None:
         f"pads by integers stored in tensors (device sync): {', '.join(f'`self.{each}`' for each in sorted(way.names))}"
     )
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     if places[0][0] != method:
-        return Verdict(message, declined=f"it is fixed together with the first such place, in `{places[0][0]}`")
+        return Diagnostic(message, declined=f"it is fixed together with the first such place, in `{places[0][0]}`")
     if places[0] != (method, node.lineno, node.col_offset):
         return None
     reason = next(_why_not(tree, owner, integers, way), None) or next(_elsewhere(site, owner, integers, way), None)
     if reason is not None:
-        return Verdict(message, declined=reason)
+        return Diagnostic(message, declined=reason)
     classes = [owner.name, *_heirs_here(site, owner)]
     ones = f"is {owner.name}" if len(classes) == 1 else f"in ({', '.join(classes)})"
     whole = [f"type({each}) is int" for each in _attributes(integers, _needed(integers, way)) if "[" not in each]
-    return Verdict(message, edit=_edit(site, integers, way, [f"type(self) {ones}", *whole]))
+    return Diagnostic(message, edit=_edit(site, integers, way, [f"type(self) {ones}", *whole]))
 
 
 def _attributes(integers: Integers, names: list[str]) -> list[str]:

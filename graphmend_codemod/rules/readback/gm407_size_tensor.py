@@ -27,7 +27,7 @@ from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, p
 from graphmend_codemod.core.findings import Edit, Helper, Safety
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.joined_sizes import AS_SIZE, is_shape_here, listed_elements, made_of_sizes
@@ -167,7 +167,7 @@ def _as_size(number):
 
 
 @rule.on(ast.Assign, words=("tolist",))
-def joined_sizes(site: Site, node: ast.Assign) -> Verdict | None:
+def joined_sizes(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`shape = torch.cat([...])`, of which only `shape.tolist()` is used."""
     target, parts = node.targets[0], _joined(site, node.value)
     if parts is None or len(node.targets) != 1 or not isinstance(target, ast.Name):
@@ -183,7 +183,7 @@ def joined_sizes(site: Site, node: ast.Assign) -> Verdict | None:
 
 
 @rule.on(ast.Assign, ast.Return, ast.Expr, words=("item", "int", "tolist"), here=True)
-def number_of_a_list(site: Site, node: ast.Assign | ast.Return | ast.Expr) -> Verdict | None:
+def number_of_a_list(site: Site, node: ast.Assign | ast.Return | ast.Expr) -> Diagnostic | None:
     """`n = lengths.max().item()` where `lengths = torch.tensor([len(x) for x in xs])`."""
     found = numbers_read(site, node, node.value) if node.value is not None else []
     if not found:
@@ -195,7 +195,7 @@ def number_of_a_list(site: Site, node: ast.Assign | ast.Return | ast.Expr) -> Ve
 
 
 @rule.on(ast.Assign, candidate="value", words=("zeros", "ones", "empty"))
-def counted(site: Site, node: ast.Assign) -> Verdict | None:
+def counted(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`torch.zeros(int(x.count))` where a class of the module keeps `count` in a tensor."""
     call = node.value
     if not isinstance(call, ast.Call) or not call.args or site.resolve(call.func) not in _FILLS:
@@ -212,10 +212,10 @@ def counted(site: Site, node: ast.Assign) -> Verdict | None:
         f"`{speculation.short(size)}`"
     )
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     changed = site.but(written={id(size): (size, f"{AS_SIZE}({site.text(inner)})")})
     two = in_front(site, [node], [site.compiling], [changed.text(node)])
-    return Verdict(message, edit=Edit((two,), imports=site.imports, helpers=_helpers(site)))
+    return Diagnostic(message, edit=Edit((two,), imports=site.imports, helpers=_helpers(site)))
 
 
 def _joined(site: Site, node: ast.expr) -> list[ast.expr] | None:

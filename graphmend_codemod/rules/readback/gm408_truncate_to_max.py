@@ -18,7 +18,7 @@ from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Original, Safety
 from graphmend_codemod.rules.framework.edits import beside, judged
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.sizes.truncated_table import Table, TableReader, greatest_of
 
@@ -118,7 +118,7 @@ _COMMENT = "# Rows are picked in each part, so nothing has to be cut off by a nu
 
 
 @rule.on(ast.Assign, words=("index_select",))
-def cut_to_the_last(site: Site, node: ast.Assign) -> Verdict | None:
+def cut_to_the_last(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`last = positions.max().item()`, a table that is cut there, and rows of it."""
     found = [each for part in walk_in_layers(node.value) if (each := greatest_of(site, part)) is not None]
     if not found or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
@@ -129,7 +129,7 @@ def cut_to_the_last(site: Site, node: ast.Assign) -> Verdict | None:
         return None
     message = f"truncates a table to a size read from a tensor (device sync): `{speculation.short(node.value)}`"
     if site.torch is None:
-        return Verdict(message, declined=name_taken())
+        return Diagnostic(message, declined=name_taken())
     return judged(message, lambda: _edit(site, node, reader.table()))
 
 

@@ -25,7 +25,16 @@ from graphmend_codemod.analysis.scope import dotted, parameter_names, walk
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import (
+    ASKS_CLASSES,
+    Clean,
+    Contract,
+    Cost,
+    Declined,
+    Diagnostic,
+    Example,
+    Rule,
+)
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
@@ -120,7 +129,7 @@ _SPELLED = ("range", "isinstance", "int")
 
 
 @rule.on(ast.If, candidate="test", when=lambda node: next(is_element_of(node.test), None) is not None)
-def number_decides(site: Site, node: ast.If) -> Verdict | None:
+def number_decides(site: Site, node: ast.If) -> Diagnostic | None:
     """`if positions[0] > 0:` where the positions come from `torch.arange` in this module."""
     names = [each for each in is_element_of(node.test) if _may_be_counted(site, each)]
     if not names or not _counts(site.source.text):
@@ -148,10 +157,10 @@ def number_decides(site: Site, node: ast.If) -> Verdict | None:
         if min(test.lineno for test in uses.tests) == node.lineno:  # type: ignore[attr-defined]
             edits.append(replacement)
     if edits:
-        return Verdict(message, edit=Edit(tuple(edits)))
+        return Diagnostic(message, edit=Edit(tuple(edits)))
     # Where something else decides as well, the rule for that (a mask, GM109) has the reason to give.
     alone = not isinstance(node.test, ast.BoolOp) or not any(isinstance(each, ast.Call) for each in walk(node.test))
-    return Verdict(message, declined=reasons[0]) if reasons and alone else None
+    return Diagnostic(message, declined=reasons[0]) if reasons and alone else None
 
 
 def _may_be_counted(site: Site, name: str) -> bool:

@@ -28,7 +28,16 @@ from graphmend_codemod.analysis.torch_api import TENSOR_MAKERS
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import (
+    ASKS_CLASSES,
+    Clean,
+    Contract,
+    Cost,
+    Declined,
+    Diagnostic,
+    Example,
+    Rule,
+)
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front, with_numbers
 from graphmend_codemod.rules.proofs.sizes.spelled import is_size
@@ -162,7 +171,7 @@ _COUNTS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)
 
 
 @rule.on(ast.Assign, words=("IntTensor", "LongTensor", "tensor", "as_tensor"), here=True)
-def made_of_numbers(site: Site, node: ast.Assign) -> Verdict | None:
+def made_of_numbers(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`n = torch.IntTensor([self.wide])`, of which `n[0]` bounds a slice."""
     target, elements = node.targets[0], _listed(site, node.value)
     if len(node.targets) != 1 or not isinstance(target, ast.Name) or not elements:
@@ -179,13 +188,13 @@ def made_of_numbers(site: Site, node: ast.Assign) -> Verdict | None:
         return None
     message = f"stores slice bounds in a tensor (device sync): `{speculation.short(node.value)}`"
     try:
-        return Verdict(message, edit=_edit(site, uses, elements))
+        return Diagnostic(message, edit=_edit(site, uses, elements))
     except NotProven as reason:
         swapped = Uses(sure_calls(site), site.resolve_global, swapped=True).several(function, target.id, len(elements))
         try:
-            return Verdict(message, edit=_swapped(site, node, swapped, target.id, elements))
+            return Diagnostic(message, edit=_swapped(site, node, swapped, target.id, elements))
         except NotProven:
-            return Verdict(message, declined=str(reason))
+            return Diagnostic(message, declined=str(reason))
 
 
 def _listed(site: Site, node: ast.expr) -> list[ast.expr]:
@@ -201,7 +210,7 @@ def _listed(site: Site, node: ast.expr) -> list[ast.expr]:
 
 
 @rule.on(ast.Assign, words=("array", "asarray"), here=True)
-def array_of_numbers(site: Site, node: ast.Assign) -> Verdict | None:
+def array_of_numbers(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`n = np.array(self.sizes[key])`, of which `n[0]` bounds a slice."""
     from graphmend_codemod.rules.proofs.numbers.integer_arrays import array_made, tuple_in_front, uses_of_array
 

@@ -25,7 +25,7 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.edits import line_of
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.fixed_forms import Form, candidates, fixed_form
@@ -199,27 +199,29 @@ def _lines(outline: Outline) -> list[int]:
 
 
 @rule.on(*_STATEMENTS, words={INDEXED, "one_hot", "roll", "tolist", "repeat_interleave", "masked_select"}, lines=_lines)
-def reads_a_tensor(site: Site, statement: ast.stmt) -> Verdict | None:
+def reads_a_tensor(site: Site, statement: ast.stmt) -> Diagnostic | None:
     """The first such operator that the statement itself evaluates; the edit mends all of them that can be."""
     suspects = {id(node) for node in candidates(site.evaluator.scope.outline)}
     found = [node for node in evaluated(site, statement) if id(node) in suspects and isinstance(node, ast.expr)]
-    first: Verdict | None = None
+    first: Diagnostic | None = None
     forms: list[Form] = []
     for node in sorted(found, key=lambda each: (each.lineno, each.col_offset)):
         message = f"reads a number out of a tensor (device sync): `{short(node)}`"
         try:
             form = fixed_form(site, statement, node)
         except NotProven as reason:
-            first = first or Verdict(message, declined=str(reason), node=node)
+            first = first or Diagnostic(message, declined=str(reason), node=node)
             continue
         if form is not None and site.torch is None:
-            return Verdict(message, declined=name_taken(), node=node)
+            return Diagnostic(message, declined=name_taken(), node=node)
         if form is not None and not any(part is node for other in forms for part in ast.walk(other.node)):
             forms.append(form)
     if not forms:
         return first
     message = f"reads a number out of a tensor (device sync): `{short(forms[0].node)}`"
-    return Verdict(message, edit=Edit(_replacements(site, statement, forms), imports=site.imports), node=forms[0].node)
+    return Diagnostic(
+        message, edit=Edit(_replacements(site, statement, forms), imports=site.imports), node=forms[0].node
+    )
 
 
 def _replacements(site: Site, statement: ast.stmt, forms: list[Form]) -> tuple[Replacement, ...]:

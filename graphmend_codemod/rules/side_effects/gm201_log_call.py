@@ -23,7 +23,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.log_guard import effect, guard_calls, is_kept, why_not
 from graphmend_codemod.rules.proofs.logging.logcalls import LogCall, find_log_call, judge_arguments
@@ -134,7 +134,7 @@ def helper_for(site: Site, call: LogCall) -> Helper | None:
 
 
 @rule.on(ast.Expr, candidate="log")
-def log_statement(site: Site, node: ast.Expr) -> Verdict | None:
+def log_statement(site: Site, node: ast.Expr) -> Diagnostic | None:
     """A statement that is nothing but a log call."""
     call = find_log_call(site, node.value)
     if call is None:
@@ -145,14 +145,14 @@ def log_statement(site: Site, node: ast.Expr) -> Verdict | None:
     message = f"`{call.what}` breaks the graph"
     reason = why_not(site, call)
     if reason is not None:
-        return Verdict(message, declined=reason)
+        return Diagnostic(message, declined=reason)
     helper = helper_for(site, call) if is_kept(site, call) else None
     if helper is not None:
-        return Verdict(message, edit=_once(site, call, helper))
+        return Diagnostic(message, edit=_once(site, call, helper))
     reason = effect(site, call)
     if reason is not None:
-        return Verdict(message, declined=reason)
-    return Verdict(message, edit=guard_calls(site, node))
+        return Diagnostic(message, declined=reason)
+    return Diagnostic(message, edit=guard_calls(site, node))
 
 
 def _once(site: Site, call: LogCall, helper: Helper) -> Edit:
@@ -194,9 +194,9 @@ def _under_callee(site: Site, call: ast.Call) -> str | Original | None:
 
 
 @rule.on(ast.Assign, ast.Return, candidate="log", when=lambda node: isinstance(node.value, ast.Call))
-def log_call_as_value(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
+def log_call_as_value(site: Site, node: ast.Assign | ast.Return) -> Diagnostic | None:
     """A log call whose (empty) result somebody takes."""
     call = find_log_call(site, node.value) if node.value is not None else None
     if call is None:
         return None
-    return Verdict(f"`{call.what}` breaks the graph", declined="its return value is used", node=call.call)
+    return Diagnostic(f"`{call.what}` breaks the graph", declined="its return value is used", node=call.call)

@@ -11,7 +11,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import split
 from graphmend_codemod.rules.proofs.logging.argument_effects import effect_of
@@ -88,7 +88,7 @@ rule = Rule(
 
 
 @rule.on(ast.If, candidate="log", when=lambda node: isinstance(node.body[0], ast.Expr) and not node.orelse)
-def asked_for_a_message(site: Site, node: ast.If) -> Verdict | None:
+def asked_for_a_message(site: Site, node: ast.If) -> Diagnostic | None:
     """`if torch.isnan(x).any(): print(...)`: a test of a tensor that decides about messages and nothing else."""
     condition = split(site, node.test) if not node.orelse else None
     calls = [find_log_call(site, part.value) if isinstance(part, ast.Expr) else None for part in node.body]
@@ -97,8 +97,8 @@ def asked_for_a_message(site: Site, node: ast.If) -> Verdict | None:
     message = f"data-dependent branch around a log call: `{speculation.short(node.test)}`"
     reason = _why_not(site, node, [call for call in calls if call is not None])
     if reason is not None:
-        return Verdict(message, declined=reason)
-    return Verdict(message, edit=guard_test(site, node))
+        return Diagnostic(message, declined=reason)
+    return Diagnostic(message, edit=guard_test(site, node))
 
 
 def _why_not(site: Site, node: ast.If, calls: list[LogCall]) -> str | None:
@@ -110,7 +110,7 @@ def _why_not(site: Site, node: ast.If, calls: list[LogCall]) -> str | None:
 
 
 @rule.on(ast.Expr, candidate="log")
-def tensor_log(site: Site, node: ast.Expr) -> Verdict | None:
+def tensor_log(site: Site, node: ast.Expr) -> Diagnostic | None:
     """A statement that is nothing but a log call, with a tensor in it."""
     call = find_log_call(site, node.value)
     if call is None or judge_arguments(site, call.call).tensor is None:
@@ -118,5 +118,5 @@ def tensor_log(site: Site, node: ast.Expr) -> Verdict | None:
     message = f"`{call.what}` with a tensor breaks the graph"
     reason = why_not(site, call) or effect(site, call)
     if reason is not None:
-        return Verdict(message, declined=reason)
-    return Verdict(message, edit=guard_calls(site, node))
+        return Diagnostic(message, declined=reason)
+    return Diagnostic(message, edit=guard_calls(site, node))

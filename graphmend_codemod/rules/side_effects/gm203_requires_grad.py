@@ -28,7 +28,7 @@ from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import beside, judged
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.constant_leaves import (
     constant_leaf,
@@ -191,7 +191,7 @@ rule = Rule(
 
 
 @rule.on(ast.Assign, ast.Expr, words=("requires_grad", "requires_grad_"), here=True)
-def flag_set(site: Site, node: ast.Assign | ast.Expr) -> Verdict | None:
+def flag_set(site: Site, node: ast.Assign | ast.Expr) -> Diagnostic | None:
     """`x.requires_grad = True`, `x.requires_grad_(False)`."""
     found = _set(node)
     if found is None or any(isinstance(each, ast.If) and is_guard(site, each.test) for each in site.place.parents):
@@ -201,18 +201,20 @@ def flag_set(site: Site, node: ast.Assign | ast.Expr) -> Verdict | None:
     if site.value(tensor).is_python or _is_module(site, tensor):
         return None
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Diagnostic(message, declined="the name `torch` is taken by something else in this module")
     new = isinstance(tensor, ast.Name) and is_new(site, tensor.id)
     if flag and (backward := _backward_after(site, node)) is not None:
-        return Verdict(message, declined=f"`{speculation.short(backward)}` after it breaks the graph too")
+        return Diagnostic(message, declined=f"`{speculation.short(backward)}` after it breaks the graph too")
     if isinstance(node, ast.Expr) and not (new and flag):
         # Dynamo traces the method where it changes nothing.
         reason = "that breaks the graph where it changes the flag; manually set the flag before compiled code is called"
         return (
-            None if site.is_fresh(site.value(tensor)) or dotted(tensor) is None else Verdict(message, declined=reason)
+            None
+            if site.is_fresh(site.value(tensor)) or dotted(tensor) is None
+            else Diagnostic(message, declined=reason)
         )
     if dotted(tensor) is None:
-        return Verdict(message, declined=f"`{speculation.short(tensor)}` has no name; manually set the flag outside")
+        return Diagnostic(message, declined=f"`{speculation.short(tensor)}` has no name; manually set the flag outside")
     known = site.value(tensor)
     sure = known.is_tensor and not known.hint
     asked = [site.compiling] if sure else [site.compiling, f"isinstance({site.text(tensor)}, {site.torch}.Tensor)"]
@@ -222,18 +224,18 @@ def flag_set(site: Site, node: ast.Assign | ast.Expr) -> Verdict | None:
             leaf = [f"{tensor.id}.is_floating_point()", f"{tensor.id}.requires_grad is False"]
             asked += [*leaf, *conditions_of_next_readers(site, node, tensor.id)]
         except NotProven as reason:
-            return Verdict(message, declined=str(reason))
+            return Diagnostic(message, declined=str(reason))
     else:
         asked.append(f"{site.text(tensor)}.requires_grad is {flag}")
         asked += [f"{site.text(tensor)}.is_leaf"] if flag else []
     header = site.header("if", asked, negated=True)
-    return Verdict(message, edit=beside(site, site.span(node), (f"{header}\n    ", site.original(node, 1))))
+    return Diagnostic(message, edit=beside(site, site.span(node), (f"{header}\n    ", site.original(node, 1))))
 
 
 @rule.on(
     ast.Assign, candidate="value", when=lambda node: isinstance(node.value, ast.Call) and bool(node.value.keywords)
 )
-def made_as_leaf(site: Site, node: ast.Assign) -> Verdict | None:
+def made_as_leaf(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`total = torch.tensor(0.0, requires_grad=True)`."""
     call = constant_leaf(site, node)
     if call is None:
@@ -252,7 +254,7 @@ def _backward_after(site: Site, node: ast.stmt) -> ast.Call | None:
 
 
 @rule.on(ast.Return, ast.Assign, words=("requires_grad_",), candidate="value")
-def leaf_returned(site: Site, node: ast.Return | ast.Assign) -> Verdict | None:
+def leaf_returned(site: Site, node: ast.Return | ast.Assign) -> Diagnostic | None:
     """`return torch.zeros_like(x).requires_grad_()`."""
     made = leaf_made(site, node)
     if made is None:

@@ -21,7 +21,7 @@ from graphmend_codemod.analysis.values import BOOL, Kind, Value
 from graphmend_codemod.core.findings import Original
 from graphmend_codemod.rules.framework.edits import in_front
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
-from graphmend_codemod.rules.framework.rule import Verdict
+from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.left_out import without_messages
 from graphmend_codemod.rules.proofs.select.assumptions import Assumption
@@ -64,7 +64,7 @@ def _targets(statement: ast.stmt) -> list[ast.expr]:
     return statement.targets if isinstance(statement, ast.Assign) else []
 
 
-def verdict(message: str, site: Site, node: ast.If) -> Verdict:
+def verdict(message: str, site: Site, node: ast.If) -> Diagnostic:
     """The verdict with the edit; NotProven with the reason where there is none."""
     reader = _Reader()
     selection = Selection(site, node, arms(site, node, reader), ())
@@ -81,7 +81,7 @@ def verdict(message: str, site: Site, node: ast.If) -> Verdict:
     for name in dict.fromkeys(each.name for each in reader.writes.values()):
         inside += [] if off else _may_be_written(site, name)
     lines = _Text(selection, reader, judge).lines()
-    return Verdict(message, edit=in_front(site, node, [*static, *_once(inside)], lines))
+    return Diagnostic(message, edit=in_front(site, node, [*static, *_once(inside)], lines))
 
 
 def _once(conditions: Sequence[str]) -> list[str]:

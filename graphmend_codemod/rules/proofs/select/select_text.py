@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from graphmend_codemod.core.findings import Original, Safety
 from graphmend_codemod.rules.framework.edits import in_front, one_path
-from graphmend_codemod.rules.framework.rule import Verdict
+from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition
 from graphmend_codemod.rules.proofs.select.assumptions import Facts
@@ -17,7 +17,7 @@ from graphmend_codemod.rules.proofs.select.selection import Selection
 from graphmend_codemod.rules.proofs.skipped_operands import unwrapped
 
 
-def select_verdict(message: str, selection: Selection, facts: Facts) -> Verdict:
+def select_verdict(message: str, selection: Selection, facts: Facts) -> Diagnostic:
     """The verdict with the edit: two paths, or one where the settings ask for it and eager mode cannot tell."""
     site, node = selection.site, selection.node
     first = selection.arms[0].condition
@@ -29,14 +29,14 @@ def select_verdict(message: str, selection: Selection, facts: Facts) -> Verdict:
         lines = _lines(selection, facts, 1 if static else 0)
         header = (f"if {' and '.join(static)}:\n    ",) if static else ()
         edit = one_path(site, site.span(node), (*comments, *header, *lines))
-        return Verdict(message, edit=edit, safety=Safety.UNSAFE)
+        return Diagnostic(message, edit=edit, safety=Safety.UNSAFE)
     later = _asked_below(site, node, first, facts)
     if later:
         # In the header and false, Dynamo would come to the test itself, and read the tensor first.
         asked = [*(text for text in static if text not in later), *facts.conditions]
         inner = f"if {' and '.join(later)}:\n        "
-        return Verdict(message, edit=in_front(site, node, asked, [inner, *_lines(selection, facts, 2)]))
-    return Verdict(message, edit=in_front(site, node, [*static, *facts.conditions], _lines(selection, facts, 1)))
+        return Diagnostic(message, edit=in_front(site, node, asked, [inner, *_lines(selection, facts, 2)]))
+    return Diagnostic(message, edit=in_front(site, node, [*static, *facts.conditions], _lines(selection, facts, 1)))
 
 
 def _asked_below(site: Site, node: ast.If, condition: Condition, facts: Facts) -> list[str]:
