@@ -44,7 +44,7 @@ _LARGEST_FLOAT = 3.4e38
 _SMALLEST_FLOAT = 1.2e-38
 
 
-class Verdict(NamedTuple):
+class Hazards(NamedTuple):
     """What was found about an expression.
 
     `impure` says why it must not run when eager would not run it, None if it may. `raises` says why it may raise there.
@@ -58,8 +58,8 @@ class Verdict(NamedTuple):
     finite: bool = True
     needs_shapes: frozenset[ShapeNeed] = frozenset()
 
-    def __and__(self, other: Verdict) -> Verdict:
-        return Verdict(
+    def __and__(self, other: Hazards) -> Hazards:
+        return Hazards(
             self.impure or other.impure,
             self.raises or other.raises,
             self.needs_floating | other.needs_floating,
@@ -68,19 +68,19 @@ class Verdict(NamedTuple):
         )
 
     @property
-    def unconditional(self) -> Verdict:
+    def unconditional(self) -> Hazards:
         """The verdict where no shapes can be asked for."""
         need = min(self.needs_shapes, default=None)
         reason = self.raises or (None if need is None else "it may raise for some shapes")
         return self._replace(raises=reason, needs_shapes=frozenset())
 
 
-FREE = Verdict()
+FREE = Hazards()
 
 _LAST = ast.UnaryOp(ast.USub(), ast.Constant(1))
 
 
-def judge(evaluator: Evaluator, node: ast.expr, env: Env) -> Verdict:
+def judge(evaluator: Evaluator, node: ast.expr, env: Env) -> Hazards:
     """Judge `node` where names hold what `env` says; `needs_shapes` have to be asked for, or count as `raises`."""
     if isinstance(node, ast.Constant):
         return FREE
@@ -113,17 +113,17 @@ def judge(evaluator: Evaluator, node: ast.expr, env: Env) -> Verdict:
         inner = judge(evaluator, node.value, env) & _slice(evaluator, node.slice, env)
         needs = shape_needs.of_index(node.slice, evaluator.value(node.value, env))
         if needs is None:
-            return inner & Verdict(raises=f"`{ast.unparse(node)}` may be out of range")
-        return inner & Verdict(needs_shapes=needs)
+            return inner & Hazards(raises=f"`{ast.unparse(node)}` may be out of range")
+        return inner & Hazards(needs_shapes=needs)
     if isinstance(node, ast.IfExp):
         return _if_exp(evaluator, node, env)
-    return Verdict(impure=f"`{short(node)}` is not analysed")
+    return Hazards(impure=f"`{short(node)}` is not analysed")
 
 
-def _if_exp(evaluator: Evaluator, node: ast.IfExp, env: Env) -> Verdict:
+def _if_exp(evaluator: Evaluator, node: ast.IfExp, env: Env) -> Hazards:
     """A choice by Python: the arm that is not taken does not run, but both are judged."""
     if not evaluator.value(node.test, env).is_python or not _is_cheap(node.test):
-        return Verdict(impure=f"`{short(node)}` is not analysed")
+        return Hazards(impure=f"`{short(node)}` is not analysed")
     text = ast.unparse(node.test)
     body, orelse = judge(evaluator, node.body, env), judge(evaluator, node.orelse, env)
     body = body._replace(needs_shapes=frozenset(shape_needs.either(f"not ({text})", body.needs_shapes)))
@@ -148,29 +148,29 @@ def short(node: ast.AST, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def _name(evaluator: Evaluator, node: ast.Name, env: Env) -> Verdict:
+def _name(evaluator: Evaluator, node: ast.Name, env: Env) -> Hazards:
     if not evaluator.scope.is_local(node.id):
         known = evaluator.scope.resolve_global(node.id) is not None
-        return FREE if known else Verdict(raises=f"`{node.id}` may not be defined")
+        return FREE if known else Hazards(raises=f"`{node.id}` may not be defined")
     value = env.get(node.id)
     if value is None or value.kind is Kind.UNKNOWN:
         arguments = evaluator.scope.node.args
         if any(node.id == arg.arg for arg in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]):
             return FREE
-        return Verdict(raises=f"`{node.id}` may not be bound")
+        return Hazards(raises=f"`{node.id}` may not be bound")
     return FREE
 
 
-def _attribute(evaluator: Evaluator, node: ast.Attribute, env: Env) -> Verdict:
+def _attribute(evaluator: Evaluator, node: ast.Attribute, env: Env) -> Hazards:
     if evaluator.resolve(node, env) is not None:
         return FREE
     if is_name(node.value, evaluator.scope.self_name):
         if is_loud_property(evaluator, node.attr):
-            return Verdict(impure=f"the property `{short(node)}` may do more than read")
+            return Hazards(impure=f"the property `{short(node)}` may do more than read")
         known = (
             node.attr == "training" or f"self.{node.attr}" in env or evaluator.scope.attribute(node.attr) is not None
         )
-        return FREE if known else Verdict(raises=f"`{short(node)}` may not exist")
+        return FREE if known else Hazards(raises=f"`{short(node)}` may not exist")
     base = evaluator.value(node.value, env)
     inner = judge(evaluator, node.value, env)
     if base.is_tensor and (node.attr in torch_api.PYTHON_ATTRIBUTES or node.attr in torch_api.TENSOR_ATTRIBUTES):
@@ -178,7 +178,7 @@ def _attribute(evaluator: Evaluator, node: ast.Attribute, env: Env) -> Verdict:
     resolved = evaluator.resolve(node.value.func, env) if isinstance(node.value, ast.Call) else None
     if resolved in {"torch.finfo", "torch.iinfo"}:
         return inner
-    return inner & Verdict(raises=f"`{short(node)}` may not exist")
+    return inner & Hazards(raises=f"`{short(node)}` may not exist")
 
 
 def is_loud_property(evaluator: Evaluator, name: str) -> bool:
@@ -190,7 +190,7 @@ def is_loud_property(evaluator: Evaluator, name: str) -> bool:
     return made is None or made.loud
 
 
-def _slice(evaluator: Evaluator, node: ast.expr, env: Env) -> Verdict:
+def _slice(evaluator: Evaluator, node: ast.expr, env: Env) -> Hazards:
     if isinstance(node, ast.Slice):
         verdict = FREE
         for part in (node.lower, node.upper, node.step):
@@ -204,21 +204,21 @@ def _slice(evaluator: Evaluator, node: ast.expr, env: Env) -> Verdict:
         return verdict
     index = evaluator.value(node, env)
     if index.kind is Kind.TENSOR:
-        return Verdict(impure=f"`{short(node)}` indexes with a tensor")
+        return Hazards(impure=f"`{short(node)}` indexes with a tensor")
     return judge(evaluator, node, env)
 
 
-def _elementwise(evaluator: Evaluator, operands: list[ast.expr], env: Env, text: str) -> Verdict:
+def _elementwise(evaluator: Evaluator, operands: list[ast.expr], env: Env, text: str) -> Hazards:
     """Operands of one elementwise operation: cannot fail when all are one tensor's shape, 0-dim, or numbers."""
     values = [evaluator.value(operand, env) for operand in operands]
     tensors = [value for value in values if value.kind is Kind.TENSOR]
     if any(value.kind is Kind.UNKNOWN for value in values):
-        return Verdict(raises=f"cannot infer the types of all operands of `{_clip(text)}`")
+        return Hazards(raises=f"cannot infer the types of all operands of `{_clip(text)}`")
     if any(value.optional for value in tensors):
-        return Verdict(raises=f"an operand of `{_clip(text)}` may be None")
+        return Hazards(raises=f"an operand of `{_clip(text)}` may be None")
     shapes = {value.shape for value in tensors}
     if len(shapes) > 1 and len(shapes - {SCALAR}) > 1:
-        return Verdict(raises=f"the operands of `{_clip(text)}` may not broadcast")
+        return Hazards(raises=f"the operands of `{_clip(text)}` may not broadcast")
     return FREE
 
 
@@ -226,20 +226,20 @@ def _clip(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _operator(evaluator: Evaluator, node: ast.BinOp, env: Env) -> Verdict:
+def _operator(evaluator: Evaluator, node: ast.BinOp, env: Env) -> Hazards:
     left, right = evaluator.value(node.left, env), evaluator.value(node.right, env)
     verdict = _elementwise(evaluator, [node.left, node.right], env, ast.unparse(node))
     if not (left.kind is Kind.TENSOR or right.kind is Kind.TENSOR):
         risky = isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RShift))
-        return verdict & (Verdict(raises=f"`{short(node)}` may divide by zero") if risky else FREE)
+        return verdict & (Hazards(raises=f"`{short(node)}` may divide by zero") if risky else FREE)
     if isinstance(node.op, ast.MatMult):
-        return Verdict(impure=f"`{short(node)}` is work that eager mode skips")
+        return Hazards(impure=f"`{short(node)}` is work that eager mode skips")
     needs = frozenset(
         short(operand)
         for operand, value in ((node.left, left), (node.right, right))
         if value.kind is Kind.TENSOR and not is_floating_dtype(value.dtype)
     )
-    return verdict & Verdict(needs_floating=needs, finite=_finite_operator(evaluator, node, left))
+    return verdict & Hazards(needs_floating=needs, finite=_finite_operator(evaluator, node, left))
 
 
 def _finite_operator(evaluator: Evaluator, node: ast.BinOp, left: Value) -> bool:
@@ -257,22 +257,22 @@ def _finite_operator(evaluator: Evaluator, node: ast.BinOp, left: Value) -> bool
     )
 
 
-def _unary(evaluator: Evaluator, node: ast.UnaryOp, env: Env) -> Verdict:
+def _unary(evaluator: Evaluator, node: ast.UnaryOp, env: Env) -> Hazards:
     value = evaluator.value(node.operand, env)
     if isinstance(node.op, ast.Not):
-        return Verdict(impure=f"`{short(node)}` reads a tensor's value") if value.kind is not Kind.PYTHON else FREE
+        return Hazards(impure=f"`{short(node)}` reads a tensor's value") if value.kind is not Kind.PYTHON else FREE
     if value.kind is Kind.UNKNOWN:
-        return Verdict(raises=f"cannot infer the type of `{short(node.operand)}`")
+        return Hazards(raises=f"cannot infer the type of `{short(node.operand)}`")
     if value.kind is Kind.TENSOR and isinstance(node.op, ast.USub) and not is_floating_dtype(value.dtype):
-        return Verdict(needs_floating=frozenset({short(node.operand)}))
+        return Hazards(needs_floating=frozenset({short(node.operand)}))
     return FREE
 
 
-def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> Verdict:
+def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> Hazards:
     if any(isinstance(argument, ast.Starred) for argument in node.args) or any(
         word.arg is None for word in node.keywords
     ):
-        return Verdict(impure=f"`{short(node)}` passes arguments of unknown type")
+        return Hazards(impure=f"`{short(node)}` passes arguments of unknown type")
     qualified = evaluator.resolve(node.func, env)
     arguments = all_given(node)
     verdict = FREE
@@ -287,11 +287,11 @@ def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> Verdict:
             verdict = verdict & judge(evaluator, node.func.value, env)
             return verdict & _tensor_call(evaluator, node, env, node.func.attr, node.func.value)
     if name is None:
-        return Verdict(impure=f"`{short(node)}` may have side effects or be expensive")
+        return Hazards(impure=f"`{short(node)}` may have side effects or be expensive")
     return verdict & _tensor_call(evaluator, node, env, name, node.args[0] if node.args else None)
 
 
-def _builtin(evaluator: Evaluator, node: ast.Call, env: Env, qualified: str | None) -> Verdict:
+def _builtin(evaluator: Evaluator, node: ast.Call, env: Env, qualified: str | None) -> Hazards:
     values = [evaluator.value(argument, env) for argument in node.args]
     if any(value.kind is Kind.TENSOR for value in values) and qualified in {
         "builtins.float",
@@ -301,30 +301,30 @@ def _builtin(evaluator: Evaluator, node: ast.Call, env: Env, qualified: str | No
         "builtins.max",
         "builtins.tuple",
     }:
-        return Verdict(impure=f"`{short(node)}` reads a tensor's value")
+        return Hazards(impure=f"`{short(node)}` reads a tensor's value")
     if qualified in {"torch.finfo", "torch.iinfo"}:
         argument = node.args[0] if node.args else None
         tensor = evaluator.value(argument.value, env) if isinstance(argument, ast.Attribute) else None
         if tensor is not None and tensor.kind is Kind.TENSOR and not is_floating_dtype(tensor.dtype):
-            return Verdict(needs_floating=frozenset({short(argument.value)}))  # type: ignore[union-attr]
+            return Hazards(needs_floating=frozenset({short(argument.value)}))  # type: ignore[union-attr]
     return FREE
 
 
-def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: ast.expr | None) -> Verdict:
+def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: ast.expr | None) -> Hazards:
     effect = effect_of(evaluator, node, env)
     if effect.writes and effect.known:
-        return Verdict(impure=f"`{short(node)}` writes in place")
+        return Hazards(impure=f"`{short(node)}` writes in place")
     if effect.random and effect.known:
-        return Verdict(impure=f"`{short(node)}` draws random numbers")
+        return Hazards(impure=f"`{short(node)}` draws random numbers")
     if name in _COSTLY:
-        return Verdict(impure=f"`{short(node)}` is work that eager mode skips")
+        return Hazards(impure=f"`{short(node)}` is work that eager mode skips")
     if name in torch_api.PYTHON_METHODS:
         reads = torch_api.PYTHON_METHODS[name] == "other"
-        return Verdict(impure=f"`{short(node)}` reads a tensor's value") if reads else FREE
+        return Hazards(impure=f"`{short(node)}` reads a tensor's value") if reads else FREE
     if name not in torch_api.RETURNS_TENSOR or name in {"nonzero", "masked_select", "repeat_interleave", "bincount"}:
-        return Verdict(impure=f"`{short(node)}` may have side effects or be expensive")
+        return Hazards(impure=f"`{short(node)}` may have side effects or be expensive")
     if name in _TENSORS_ALONE and any(evaluator.value(each, env).is_python for each in node.args):
-        return Verdict(impure=f"`{short(node)}` raises unless all its arguments are tensors")
+        return Hazards(impure=f"`{short(node)}` raises unless all its arguments are tensors")
     finite = name in torch_api.FINITE_DERIVATIVE and not any(word.arg == "alpha" for word in node.keywords)
     if name in _TAKES_SLOPE:
         finite = finite and all(
@@ -332,7 +332,7 @@ def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, firs
         )
         finite = finite and not any(word.arg != "inplace" for word in node.keywords)
     if first is None:
-        return Verdict(finite=finite)
+        return Hazards(finite=finite)
     value = evaluator.value(first, env)
     floating = is_floating_dtype(value.dtype) or name in _ANY_DTYPE
     needs = frozenset() if floating else frozenset({short(first)})
@@ -340,7 +340,7 @@ def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, firs
     raises = None if shapes is not None else _why_it_may_raise(evaluator, node, env, name, first)
     if name in torch_api.CREATION:
         needs = frozenset()
-    return Verdict(raises=raises, needs_floating=needs, finite=finite, needs_shapes=shapes or frozenset())
+    return Hazards(raises=raises, needs_floating=needs, finite=finite, needs_shapes=shapes or frozenset())
 
 
 def _why_it_may_raise(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: ast.expr) -> str | None:

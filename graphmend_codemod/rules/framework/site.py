@@ -144,7 +144,7 @@ class Site(SiteText):
             return call.func.attr, [call.func.value, *call.args]
         return "", []
 
-    def judge(self, node: ast.expr) -> speculation.Verdict:
+    def judge(self, node: ast.expr) -> speculation.Hazards:
         """Whether `node` may be evaluated although eager would not."""
         return speculation.judge(self.evaluator, node, self.place.env).unconditional
 

@@ -32,7 +32,7 @@ class Part(NamedTuple):
     tight: str
     inverse: str
     several: str | None = None
-    verdict: speculation.Verdict = speculation.FREE
+    verdict: speculation.Hazards = speculation.FREE
     facts: tuple[str, ...] = ()
     any_shape: bool = False
     skipped: str | None = None
@@ -74,7 +74,7 @@ def comparison_call(site: Site, node: ast.expr) -> Part | None:
     if name == "equal":
         for argument in tensors:
             if not isinstance(argument, (ast.Name, ast.Attribute)):
-                verdict = speculation.Verdict(
+                verdict = speculation.Hazards(
                     impure=f"`{speculation.short(argument)}` would be computed twice; assign it to a variable first"
                 )
                 return Part("", "", "", verdict=verdict)
@@ -133,13 +133,13 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
         fact = _whole_number(site, side, inner) if inner is not None else ""
         if fact is None:
             impure = f"`{speculation.short(side)}` truncates to an integer, and its dtype is unknown"
-            return Part("", "", "", verdict=speculation.Verdict(impure=impure))
+            return Part("", "", "", verdict=speculation.Hazards(impure=impure))
         facts += [fact] if fact else []
     left, right = (site.operand(inner or side) for inner, side in zip(found, sides, strict=True))
     sign, opposite = OPPOSITES[type(node.ops[0])]
     text = f"{left} {sign} {right}"
     # A tensor and a number may compare in another precision than two numbers: eager mode keeps its own text.
-    verdict = speculation.Verdict(raises=f"`{speculation.short(node)}` compares Python numbers")
+    verdict = speculation.Hazards(raises=f"`{speculation.short(node)}` compares Python numbers")
     inverse = f"{left} {opposite} {right}"
     whole = all(site.value(inner).dtype in (BOOL, INT64) for inner in found if inner is not None)
     if not whole and sign not in {"==", "!="}:

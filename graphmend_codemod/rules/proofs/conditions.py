@@ -43,13 +43,13 @@ class Condition(NamedTuple):
     text: str
     inverse: str
     several: str | None
-    verdict: speculation.Verdict
+    verdict: speculation.Hazards
     facts: tuple[str, ...] = ()
     choice: str = ""
     skipped: str | None = None
     if_skipped: frozenset[str] = frozenset()
     again: str | None = None
-    once: speculation.Verdict = speculation.FREE
+    once: speculation.Hazards = speculation.FREE
 
 
 def reads_tensor(site: Site, node: ast.expr) -> bool:
@@ -99,7 +99,7 @@ def _split(site: Site, test: ast.expr) -> Condition | None:
     if (bound := next((each for each in ast.walk(test) if isinstance(each, ast.NamedExpr)), None)) is not None:
         # What a header asks of it, it would ask before it is bound.
         why = f"`{speculation.short(bound)}` binds a name in the test; assign it before the `if`"
-        verdict = verdict & speculation.Verdict(impure=why)
+        verdict = verdict & speculation.Hazards(impure=why)
     facts = [fact for part in parts for fact in part.facts]
     skipped = [fact for part in parts for fact in part.if_skipped]
     raises = next((part.skipped for part in parts if part.skipped), None)
@@ -114,7 +114,7 @@ def _split(site: Site, test: ast.expr) -> Condition | None:
         chosen = f"{parts[0].tight if len(parts) == 1 else f'({text})'}.reshape(())"
     once, only = verdict._replace(finite=True), frozenset(skipped) - set(facts)
     again = next((reason for each in static if (reason := acts(site, each)) is not None), None)
-    verdict = once & speculation.Verdict(impure=again)
+    verdict = once & speculation.Hazards(impure=again)
     needs = (*facts, *skipped)
     return Condition(static, tensors, text, inverse, several, verdict, needs, chosen, raises, only, again, once)
 
@@ -156,13 +156,13 @@ def _chain(site: Site, node: ast.Compare, env: Env) -> Part:
     for middle in sides[1:-1]:
         if site.judge(unwrapped(site, middle)).impure is not None:
             impure = f"`{speculation.short(middle)}` would be computed twice; assign it to a variable first"
-            verdict = verdict & speculation.Verdict(impure=impure)
+            verdict = verdict & speculation.Hazards(impure=impure)
     texts: list[str] = []
     several, any_shape, if_skipped, skipped = None, False, list[str](), None
     for left, sign, right in zip(sides, node.ops, sides[1:], strict=False):
         if type(sign) not in OPPOSITES:
             impure = f"`{speculation.short(node)}` asks for more than order; split it"
-            return Part("", "", "", verdict=speculation.Verdict(impure=impure))
+            return Part("", "", "", verdict=speculation.Hazards(impure=impure))
         text = f"{site.operand(left)} {OPPOSITES[type(sign)][0]} {site.operand(right)}"
         texts.append(f"({text})")
         one = all(site.value(side).is_python or site.value(side).is_single for side in (left, right))
@@ -187,7 +187,7 @@ def _connective(site: Site, node: ast.BoolOp, env: Env) -> Part:
             verdict = verdict & _asked_at_once(site, operand, env, late=bool(parts))
             if known_flag(site, operand) is isinstance(node.op, ast.Or):
                 why = f"`{site.text(operand)}` decides the test alone, as the class sets it"
-                verdict = verdict & speculation.Verdict(impure=why)
+                verdict = verdict & speculation.Hazards(impure=why)
             narrow(site.evaluator, operand, isinstance(node.op, ast.And), env)
             facts.append(site.operand_of_and(operand) if isinstance(node.op, ast.And) else negated(site, operand))
             continue
@@ -221,14 +221,14 @@ def known_flag(site: Site, node: ast.expr) -> bool | None:
     return known if known is None or inner is node else not known
 
 
-def _asked_at_once(site: Site, operand: ast.expr, env: Env, *, late: bool) -> speculation.Verdict:
+def _asked_at_once(site: Site, operand: ast.expr, env: Env, *, late: bool) -> speculation.Hazards:
     """What asking a Python operand while tracing means; behind a tensor (`late`), eager mode may not ask it at all."""
     verdict = speculation.judge(site.evaluator, operand, env)
     if verdict.impure is not None or (late and verdict.raises is not None):
         why = f"`{site.text(operand)}` is asked with a tensor and may have side effects or raise; use nested `if`s"
-        return speculation.Verdict(impure=why)
+        return speculation.Hazards(impure=why)
     again = acts(site, operand)
-    return speculation.FREE if again is None else speculation.Verdict(impure=again)
+    return speculation.FREE if again is None else speculation.Hazards(impure=again)
 
 
 def negated(site: Site, node: ast.expr) -> str:

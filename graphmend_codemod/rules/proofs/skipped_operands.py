@@ -30,7 +30,7 @@ def unwrapped(site: Site, node: ast.expr) -> ast.expr:
     return node
 
 
-def asked_earlier(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr, ...]) -> speculation.Verdict:
+def asked_earlier(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr, ...]) -> speculation.Hazards:
     """Static conjuncts behind a tensor now come before it."""
     verdict = speculation.FREE
     before: list[ast.expr] = []
@@ -38,13 +38,13 @@ def asked_earlier(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr,
         if operand not in static:
             before.append(operand)
         elif before:
-            found = site.judge(operand) & speculation.Verdict(impure=acts(site, operand))
+            found = site.judge(operand) & speculation.Hazards(impure=acts(site, operand))
             if found.raises is not None:
                 found = found._replace(impure=found.impure or f"{found.raises}, and eager mode may skip it")
             verdict = verdict & found
             for tensor in before:
                 # A false static conjunct now keeps the tensor's test from running at all.
-                verdict = verdict & speculation.Verdict(impure=site.judge(unwrapped(site, tensor)).impure)
+                verdict = verdict & speculation.Hazards(impure=site.judge(unwrapped(site, tensor)).impure)
     return verdict
 
 
@@ -54,7 +54,7 @@ class Skipped(NamedTuple):
     `facts` are trace-time conditions under which it does not: a floating dtype, and that there is an element.
     """
 
-    verdict: speculation.Verdict
+    verdict: speculation.Hazards
     raises: str | None
     facts: tuple[str, ...]
 
