@@ -18,7 +18,7 @@ from graphmend_codemod.reporting.sarif import SCHEMA, repository_root
 from graphmend_codemod.trace import break_text, text
 from graphmend_codemod.trace.document import OWN, Place, Site
 from graphmend_codemod.trace.document import SCHEMA as TRACE_SCHEMA
-from graphmend_codemod.trace.join import Answer, Joined, Verdict
+from graphmend_codemod.trace.join import Answer, Joined, Remedy
 
 _BASE = "SRCROOT"
 
@@ -55,17 +55,17 @@ def github_commands(joined: Joined, root: Path, new: frozenset[str] | None = Non
         if site.place == site.own and site.column is not None:
             properties["col"] = str(site.column)
         properties["title"] = f"graph break {site.gb_id}".strip()
-        level = "error" if new is not None else "warning" if answer.verdict is Verdict.FIX else "notice"
+        level = "error" if new is not None else "warning" if answer.verdict is Remedy.FIX else "notice"
         yield github.command(level, properties, message(site, answer))
 
 
 def message(site: Site, answer: Answer) -> str:
     """A site in a few words on one line."""
     words = f"{site.kind}; {text.cost(site)}"
-    if answer.verdict is Verdict.FIX:
+    if answer.verdict is Remedy.FIX:
         return f"{words}; {answer.code} fixes it: graphmend fix --trace"
-    if answer.verdict in (Verdict.OPAQUE, Verdict.UNSAFE):
-        option = "--opaque" if answer.verdict is Verdict.OPAQUE else "--unsafe-fixes"
+    if answer.verdict in (Remedy.OPAQUE, Remedy.UNSAFE):
+        option = "--opaque" if answer.verdict is Remedy.OPAQUE else "--unsafe-fixes"
         return f"{words}; {answer.code} fixes it with {option}: look at graphmend fix --trace {option} --diff"
     if answer.reason:
         return f"{words}; {answer.code} not applied: {answer.reason}"
@@ -87,7 +87,7 @@ def sarif(joined: Joined, root: Path) -> str:
     results = [
         {
             "ruleId": site.gb_id or "graph-break",
-            "level": "warning" if answer.verdict is Verdict.FIX else "note",
+            "level": "warning" if answer.verdict is Remedy.FIX else "note",
             "message": {"text": message(site, answer)},
             "locations": [_location(site, site.own, root, base)],
             "partialFingerprints": {"graphmendTrace/v1": site.id},

@@ -26,7 +26,7 @@ _LAST = "GM703"
 _NUMPY = re.compile(r"numpy\.(u?int\d+|float\d+)")
 
 
-class Verdict(enum.Enum):
+class Remedy(enum.Enum):
     """What can be done about a site."""
 
     FIX = "fix"
@@ -46,7 +46,7 @@ class Answer:
     fix, `diff` the fix as a unified diff, `steps` are what to do by hand, the best first.
     """
 
-    verdict: Verdict
+    verdict: Remedy
     code: str = ""
     slug: str = ""
     message: str = ""
@@ -63,7 +63,7 @@ class Joined:
     trace: Trace
     answers: tuple[Answer, ...]
 
-    def count(self, *verdicts: Verdict) -> int:
+    def count(self, *verdicts: Remedy) -> int:
         """How many sites have one of these verdicts."""
         return sum(answer.verdict in verdicts for answer in self.answers)
 
@@ -113,7 +113,7 @@ def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Setti
     """What the findings, by path, say of one site."""
     finding = None if site.own is None else matching(site.own, by_path.get(site.own.path, ()), settings)
     if finding is None:
-        verdict = Verdict.NONE if site.where == OWN else Verdict.LIBRARY
+        verdict = Remedy.NONE if site.where == OWN else Remedy.LIBRARY
         first = () if site.own is None else _about_file(settings.root, site.own.path)
         return Answer(verdict, steps=(*first, *_steps(site)))
     source, after = _edited(finding, settings) if finding.edit is not None else (None, None)
@@ -123,13 +123,13 @@ def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Setti
     if false is not None:
         diff, reason = "", f"the run would not take the compile path that {finding.code} writes: {false}"
     if finding.safety is Safety.ADVICE:
-        verdict = Verdict.ADVICE if site.where == OWN else Verdict.LIBRARY
+        verdict = Remedy.ADVICE if site.where == OWN else Remedy.LIBRARY
     elif finding.edit is None or not diff:
-        verdict = Verdict.DECLINED
+        verdict = Remedy.DECLINED
         reason = reason or "the edit cannot be applied here"
     else:
-        verdict = Verdict.OPAQUE if finding.safety is Safety.OPAQUE else Verdict.UNSAFE
-        verdict = Verdict.FIX if finding.is_applied(False) else verdict
+        verdict = Remedy.OPAQUE if finding.safety is Safety.OPAQUE else Remedy.UNSAFE
+        verdict = Remedy.FIX if finding.is_applied(False) else verdict
     steps = () if diff else tuple(_steps(site))
     return Answer(verdict, finding.code, finding.slug, finding.message, reason, diff, steps, finding)
 

@@ -9,7 +9,7 @@ from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting.report import plural
 from graphmend_codemod.trace import break_text
 from graphmend_codemod.trace.document import OWN, Place, Recompiled, Site, Trace
-from graphmend_codemod.trace.join import Answer, Joined, Verdict
+from graphmend_codemod.trace.join import Answer, Joined, Remedy
 
 _CALLERS_SHOWN = 3
 _DIFF_LINES = 30
@@ -52,14 +52,14 @@ def summary(joined: Joined) -> str:
         return f"No graph breaks: {compiled}."
     cost = sum(site.seconds for site in trace.sites)
     gaps = f", and {seconds(totals.gap_seconds)} in eager mode between graphs" if totals.gap_seconds else ""
-    parts = [f"{joined.count(Verdict.FIX)} fixable with `graphmend fix --trace`"] if joined.count(Verdict.FIX) else []
+    parts = [f"{joined.count(Remedy.FIX)} fixable with `graphmend fix --trace`"] if joined.count(Remedy.FIX) else []
     for verdict, words in (
-        (Verdict.UNSAFE, "with --unsafe-fixes"),
-        (Verdict.OPAQUE, "with --opaque"),
-        (Verdict.DECLINED, "declined"),
-        (Verdict.ADVICE, "advice"),
-        (Verdict.NONE, "without a rule"),
-        (Verdict.LIBRARY, "in libraries"),
+        (Remedy.UNSAFE, "with --unsafe-fixes"),
+        (Remedy.OPAQUE, "with --opaque"),
+        (Remedy.DECLINED, "declined"),
+        (Remedy.ADVICE, "advice"),
+        (Remedy.NONE, "without a rule"),
+        (Remedy.LIBRARY, "in libraries"),
     ):
         if joined.count(verdict):
             parts.append(f"{joined.count(verdict)} {words}")
@@ -134,8 +134,8 @@ def _answer(answer: Answer, paint: Paint) -> Iterator[str]:
     if answer.reason:
         yield _note("not applied", printable(answer.reason), paint)
     if answer.diff:
-        how = "`graphmend fix --trace` writes" if answer.verdict is Verdict.FIX else "`--unsafe-fixes` writes"
-        how = "`--opaque` writes" if answer.verdict is Verdict.OPAQUE else how
+        how = "`graphmend fix --trace` writes" if answer.verdict is Remedy.FIX else "`--unsafe-fixes` writes"
+        how = "`--opaque` writes" if answer.verdict is Remedy.OPAQUE else how
         yield _note("fix", how, paint)
         lines = [line for line in answer.diff.splitlines() if not line.startswith(("--- ", "+++ "))]
         for line in lines[:_DIFF_LINES]:

@@ -13,7 +13,7 @@ from graphmend_codemod.core.colour import Paint
 from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.trace import document, documents, text
 from graphmend_codemod.trace.document import LIBRARY, Place
-from graphmend_codemod.trace.join import Joined, Verdict, join
+from graphmend_codemod.trace.join import Joined, Remedy, join
 from tests.trace.samples import project, traced
 
 Captured = pytest.CaptureFixture[str]
@@ -35,9 +35,9 @@ def joined(folder: Path) -> Joined:
 
 def test_site_stands_beside_the_fix_of_its_line(folder: Path) -> None:
     branch, printed = joined(folder).answers
-    assert (branch.verdict, branch.code) == (Verdict.FIX, "GM102")
+    assert (branch.verdict, branch.code) == (Remedy.FIX, "GM102")
     assert "torch.where" in branch.diff
-    assert (printed.verdict, printed.code) == (Verdict.FIX, "GM201")
+    assert (printed.verdict, printed.code) == (Remedy.FIX, "GM201")
 
 
 def test_text_shows_source_cause_cost_and_fix(folder: Path) -> None:
@@ -79,7 +79,7 @@ def test_break_in_a_library_is_told_apart_with_the_line_that_calls_it(folder: Pa
     inner = Place("site-packages/zoo/layers.py", 7, "forward", LIBRARY)
     moved = replace(site, place=inner, own=Place("model.py", 15, "forward"), own_source="return y - 1", source="")
     answered = join(replace(found, sites=(found.sites[0], moved)), load_settings(folder), cache=False)
-    assert answered.answers[1].verdict is Verdict.LIBRARY
+    assert answered.answers[1].verdict is Remedy.LIBRARY
     shown = "\n".join(text.full(answered, Paint()))
     assert shown.index("In libraries and torch") > shown.index("model.py:6:8")
     assert "= called in: model.py:15 forward  return y - 1" in shown

@@ -28,7 +28,7 @@ from graphmend_codemod.trace.document import OWN, Site
 from graphmend_evaluation.others import stubs
 from graphmend_evaluation.others.builders import MODELS, Package, load, packages
 
-FIXED = (join.Verdict.FIX.value, join.Verdict.UNSAFE.value, join.Verdict.OPAQUE.value)
+FIXED = (join.Remedy.FIX.value, join.Remedy.UNSAFE.value, join.Remedy.OPAQUE.value)
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ def _show(judged: Sequence[Judged]) -> None:
     table = Counter((each.without, each.with_facts) for each in judged)
     for (without, now), count in sorted(table.items()):
         print(f"{without:16} -> {now:16} {count}")
-    open_sites = [each for each in judged if each.without != join.Verdict.FIX.value]
-    turned = [each for each in open_sites if each.with_facts == join.Verdict.FIX.value]
+    open_sites = [each for each in judged if each.without != join.Remedy.FIX.value]
+    turned = [each for each in open_sites if each.with_facts == join.Remedy.FIX.value]
     print(f"{len(judged)} sites, {len(open_sites)} without a safe fix, {len(turned)} of them fixed with the trace")
 
 

@@ -12,7 +12,7 @@ from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.reporting.report import plural
 from graphmend_codemod.trace import break_text, text
 from graphmend_codemod.trace.document import Trace
-from graphmend_codemod.trace.join import Answer, Joined, Verdict, join
+from graphmend_codemod.trace.join import Answer, Joined, Remedy, join
 from graphmend_evaluation.tracing.live import trace
 
 
@@ -58,11 +58,11 @@ def _message(joined: Joined) -> Iterator[str]:
 
 
 def _way_out(answer: Answer) -> str:
-    if answer.verdict is Verdict.FIX:
+    if answer.verdict is Remedy.FIX:
         return f"{answer.code} fixes it: run `graphmend fix`"
-    if answer.verdict is Verdict.UNSAFE:
+    if answer.verdict is Remedy.UNSAFE:
         return f"{answer.code} fixes it: look at `graphmend fix --unsafe-fixes --diff`"
-    if answer.verdict is Verdict.OPAQUE:
+    if answer.verdict is Remedy.OPAQUE:
         return f"{answer.code} keeps it inside the graph: look at `graphmend fix --opaque --diff`"
     reason = f"{answer.code} does not apply: {answer.reason}" if answer.reason else ""
     return "; ".join(filter(None, (reason, *answer.steps[:1]))) or "no rule knows it"

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from graphmend_codemod.reporting.report import plural
 from graphmend_codemod.trace import break_text, text
 from graphmend_codemod.trace.document import Compilation, Fact, Site
-from graphmend_codemod.trace.join import Answer, Joined, Verdict
+from graphmend_codemod.trace.join import Answer, Joined, Remedy
 from graphmend_evaluation.reporting import markup
 
 _WIDTH = 1000.0
@@ -20,7 +20,7 @@ _LEAST = 4.0
 _CUT = 3.0
 _ROWS = 60
 _OPEN = 12
-_COLOURS = {Verdict.FIX: "FIXED", Verdict.UNSAFE: "FEWER", Verdict.DECLINED: "FEWER"}
+_COLOURS = {Remedy.FIX: "FIXED", Remedy.UNSAFE: "FEWER", Remedy.DECLINED: "FEWER"}
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def html(joined: Joined) -> str:
         rows=rows[:_ROWS],
         more_rows=max(0, len(rows) - _ROWS),
         cards=tuple(_cards(joined)),
-        fixable=joined.count(Verdict.FIX),
+        fixable=joined.count(Remedy.FIX),
         for_breaks=sum(site.seconds for site in joined.trace.sites),
     )
 
