@@ -7,7 +7,7 @@ from pathlib import Path
 
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.engine.api import FileFix, FixResult
-from graphmend_codemod.reporting.report import Kind, count_kinds, for_newer_torch, kind_of, plural, shown_path
+from graphmend_codemod.reporting.report import FixStatus, count_kinds, for_newer_torch, kind_of, plural, shown_path
 
 
 def line(change: FileFix, root: Path) -> str:
@@ -28,16 +28,16 @@ def summary(
     if sites:
         verb = "Fixed" if written else "Would fix"
         done = f"{verb} {plural(sites, 'break site')} in {plural(len(result.fixes), 'file')}"
-        outlined = sum(kind_of(each) is Kind.OPAQUE for change in result.fixes for each in change.applied)
+        outlined = sum(kind_of(each) is FixStatus.OPAQUE for change in result.fixes for each in change.applied)
         done += f", {outlined} as {'an opaque operator' if outlined == 1 else 'opaque operators'}" if outlined else ""
     else:
         done = f"Nothing to fix in {plural(result.files, 'file')}"
     kinds = count_kinds(result.remaining)
-    left = [f"{kinds[kind]} {kind.value}" for kind in (Kind.DECLINED, Kind.ADVICE) if kinds[kind]]
-    if kinds[Kind.UNSAFE] and not unsafe_fixes:
-        left.insert(0, f"{kinds[Kind.UNSAFE]} more with --unsafe-fixes")
-    if kinds[Kind.OPAQUE] and not opaque:
-        left.insert(0, f"{kinds[Kind.OPAQUE]} more with --opaque")
+    left = [f"{kinds[kind]} {kind.value}" for kind in (FixStatus.DECLINED, FixStatus.ADVICE) if kinds[kind]]
+    if kinds[FixStatus.UNSAFE] and not unsafe_fixes:
+        left.insert(0, f"{kinds[FixStatus.UNSAFE]} more with --unsafe-fixes")
+    if kinds[FixStatus.OPAQUE] and not opaque:
+        left.insert(0, f"{kinds[FixStatus.OPAQUE]} more with --opaque")
     aside = sum(problem.aside for problem in result.problems)
     unparsed = f" {plural(aside, 'file')} without torch cannot be parsed." if aside else ""
     if older := for_newer_torch(result.remaining):

@@ -7,7 +7,7 @@ import json
 from graphmend_codemod import __version__
 from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.reporting.pages import address
-from graphmend_codemod.reporting.report import Kind, Report, Texts, count_kinds, kind_of
+from graphmend_codemod.reporting.report import FixStatus, Report, Texts, count_kinds, kind_of
 
 FORMAT_VERSION = 1
 
@@ -25,7 +25,7 @@ def render(report: Report) -> str:
             {"path": problem.path, "line": problem.line, "message": problem.message} for problem in report.problems
         ],
         "summary": {"files": report.files, "findings": len(report.findings), "unparsed_without_torch": report.aside}
-        | {kind.value: kinds[kind] for kind in Kind},
+        | {kind.value: kinds[kind] for kind in FixStatus},
     }
     return json.dumps(document, indent=2)
 

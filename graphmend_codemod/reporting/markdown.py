@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting import text
-from graphmend_codemod.reporting.report import Kind, Report, count_kinds, kind_of, shown_path
+from graphmend_codemod.reporting.report import FixStatus, Report, count_kinds, kind_of, shown_path
 
 
 def render(report: Report) -> str:
@@ -29,17 +29,17 @@ def rule_table(findings: Iterable[Finding]) -> Iterator[str]:
     groups: defaultdict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in findings:
         groups[finding.code, finding.slug].append(finding)
-    yield "| rule | sites | " + " | ".join(kind.value for kind in Kind) + " |"
-    yield "|---|" + "---:|" * (len(Kind) + 1)
+    yield "| rule | sites | " + " | ".join(kind.value for kind in FixStatus) + " |"
+    yield "|---|" + "---:|" * (len(FixStatus) + 1)
     for (rule, slug), found in sorted(groups.items()):
         kinds = count_kinds(found)
-        yield f"| {rule} {slug} | {len(found)} | " + " | ".join(str(kinds[kind]) for kind in Kind) + " |"
+        yield f"| {rule} {slug} | {len(found)} | " + " | ".join(str(kinds[kind]) for kind in FixStatus) + " |"
 
 
 def declined_list(findings: Iterable[Finding]) -> Iterator[str]:
     """One item for each site that is left alone and has a reason."""
     for finding in findings:
-        if finding.declined and kind_of(finding) in {Kind.DECLINED, Kind.ADVICE}:
+        if finding.declined and kind_of(finding) in {FixStatus.DECLINED, FixStatus.ADVICE}:
             where = code(f"{finding.path}:{finding.span.start_line}")
             yield f"- {where} {finding.code} {escaped(finding.message)}: {escaped(finding.declined)}"
 

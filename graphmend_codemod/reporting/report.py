@@ -14,7 +14,7 @@ from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
 
 
-class Kind(enum.Enum):
+class FixStatus(enum.Enum):
     """What a user can do about a finding."""
 
     SAFE = "safe"
@@ -24,19 +24,19 @@ class Kind(enum.Enum):
     ADVICE = "advice"
 
 
-def kind_of(finding: Finding) -> Kind:
+def kind_of(finding: Finding) -> FixStatus:
     """The kind of one finding."""
     if finding.safety is Safety.ADVICE:
-        return Kind.ADVICE
+        return FixStatus.ADVICE
     if finding.edit is None:
-        return Kind.DECLINED
-    return Kind(finding.safety.value)
+        return FixStatus.DECLINED
+    return FixStatus(finding.safety.value)
 
 
-def count_kinds(findings: Iterable[Finding]) -> Mapping[Kind, int]:
+def count_kinds(findings: Iterable[Finding]) -> Mapping[FixStatus, int]:
     """How many findings there are of each kind; every kind is a key."""
     counts = Counter(kind_of(finding) for finding in findings)
-    return {kind: counts[kind] for kind in Kind}
+    return {kind: counts[kind] for kind in FixStatus}
 
 
 def for_newer_torch(findings: Iterable[Finding]) -> int:

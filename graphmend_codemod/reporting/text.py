@@ -10,7 +10,7 @@ from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting.pages import address
 from graphmend_codemod.reporting.report import (
-    Kind,
+    FixStatus,
     Report,
     Texts,
     count_kinds,
@@ -56,18 +56,18 @@ def summary(report: Report) -> str:
     kinds = count_kinds(report.findings)
     parts = []
     if report.unsafe_fixes:
-        fixable = kinds[Kind.SAFE] + kinds[Kind.UNSAFE]
+        fixable = kinds[FixStatus.SAFE] + kinds[FixStatus.UNSAFE]
         if fixable:
-            parts.append(f"{fixable} fixable with `graphmend fix --unsafe-fixes` ({kinds[Kind.UNSAFE]} unsafe)")
+            parts.append(f"{fixable} fixable with `graphmend fix --unsafe-fixes` ({kinds[FixStatus.UNSAFE]} unsafe)")
     else:
-        asked = sum(kind_of(each) is not Kind.OPAQUE and report.actionable(each) for each in report.findings)
+        asked = sum(kind_of(each) is not FixStatus.OPAQUE and report.actionable(each) for each in report.findings)
         if asked:
             parts.append(f"{asked} fixable with `graphmend fix`")
-        if left := kinds[Kind.SAFE] + kinds[Kind.UNSAFE] - asked:
+        if left := kinds[FixStatus.SAFE] + kinds[FixStatus.UNSAFE] - asked:
             parts.append(f"{left} with --unsafe-fixes")
-    if kinds[Kind.OPAQUE]:
-        parts.append(f"{kinds[Kind.OPAQUE]} with{'' if report.opaque else ' --opaque as'} opaque operators")
-    parts += [f"{kinds[kind]} {kind.value}" for kind in (Kind.DECLINED, Kind.ADVICE) if kinds[kind]]
+    if kinds[FixStatus.OPAQUE]:
+        parts.append(f"{kinds[FixStatus.OPAQUE]} with{'' if report.opaque else ' --opaque as'} opaque operators")
+    parts += [f"{kinds[kind]} {kind.value}" for kind in (FixStatus.DECLINED, FixStatus.ADVICE) if kinds[kind]]
     hit = len({finding.path for finding in report.findings})
     older = for_newer_torch(report.findings)
     newer = f" {older} more may be fixable with --target-torch 2.6." if older else ""
@@ -82,9 +82,9 @@ def mark(finding: Finding, unsafe_fixes: bool, opaque: bool = False) -> str:
     `[opaque]` and `[* opaque]` are the same for --opaque.
     """
     kind = kind_of(finding)
-    if kind is Kind.SAFE:
+    if kind is FixStatus.SAFE:
         return "[*]"
-    if kind in {Kind.UNSAFE, Kind.OPAQUE}:
+    if kind in {FixStatus.UNSAFE, FixStatus.OPAQUE}:
         return f"[* {kind.value}]" if finding.is_applied(unsafe_fixes, opaque) else f"[{kind.value}]"
     return ""
 
@@ -140,9 +140,9 @@ def _width(text: str) -> int:
 def _notes(finding: Finding, report: Report, paint: Paint) -> Iterator[str]:
     if finding.declined:
         yield f"  = {paint.yellow('not applied')}: {printable(finding.declined)}"
-    elif kind_of(finding) is Kind.UNSAFE and not report.actionable(finding):
+    elif kind_of(finding) is FixStatus.UNSAFE and not report.actionable(finding):
         yield f"  = {paint.yellow('not applied')}: unsafe fix; show it with `graphmend fix --unsafe-fixes --diff`"
-    elif kind_of(finding) is Kind.OPAQUE and not report.actionable(finding):
+    elif kind_of(finding) is FixStatus.OPAQUE and not report.actionable(finding):
         yield f"  = {paint.yellow('not applied')}: opaque operator; show it with `graphmend fix --opaque --diff`"
     if finding.function:
         yield f"  = {paint.bold('in')}: {printable(finding.function)}"
