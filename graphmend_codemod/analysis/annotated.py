@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.values import UNKNOWN, Kind, Names, Origin, Value, python
+from graphmend_codemod.analysis.values import UNKNOWN, Names, Origin, Value, ValueKind, python
 
 _PYTHON_TYPES = frozenset(
     {
@@ -62,23 +62,23 @@ def value_of(annotation: str | None, names: Names, origin: Origin = Origin.OTHER
     if not annotation:
         return UNKNOWN
     kind, what, optional = _meaning(annotation)
-    if kind is Kind.TENSOR:
+    if kind is ValueKind.TENSOR:
         return names.tensor(what, optional=optional, hint=True)
-    if kind is Kind.PYTHON:
+    if kind is ValueKind.PYTHON:
         return python(origin)
-    return UNKNOWN if what is None else Value(Kind.UNKNOWN, instance_of=what)
+    return UNKNOWN if what is None else Value(ValueKind.UNKNOWN, instance_of=what)
 
 
 @lru_cache(maxsize=4096)
-def _meaning(annotation: str) -> tuple[Kind, str | None, bool]:
+def _meaning(annotation: str) -> tuple[ValueKind, str | None, bool]:
     """The kind, with the dtype of a tensor or the class of an unknown object, and whether it may be None."""
     every = alternatives(annotation)
     optional = "None" in every
     members = [member for member in every if member != "None"]
     if members and all(member in torch_api.TENSOR_TYPES for member in members):
         dtypes = {torch_api.TYPED_TENSORS.get(member) for member in members}
-        return Kind.TENSOR, dtypes.pop() if len(dtypes) == 1 else None, optional
+        return ValueKind.TENSOR, dtypes.pop() if len(dtypes) == 1 else None, optional
     if members and all(member in _PYTHON_TYPES for member in members):
-        return Kind.PYTHON, None, optional
+        return ValueKind.PYTHON, None, optional
     single = len(members) == 1 and not optional and "[" not in members[0]
-    return Kind.UNKNOWN, members[0] if single else None, optional
+    return ValueKind.UNKNOWN, members[0] if single else None, optional

@@ -12,9 +12,9 @@ from graphmend_codemod.analysis.values import (
     INT64,
     SCALAR,
     UNKNOWN,
-    Kind,
     Origin,
     Value,
+    ValueKind,
     canonical_dtype,
     is_certainly_no_byte,
     python,
@@ -58,9 +58,9 @@ def _value_of_call(evaluator: Evaluator, node: ast.Call, env: Env) -> Value:
         if is_name(owner, evaluator.scope.self_name):
             return _self_call(evaluator, node, env, node.func.attr)
         base = evaluator.value(owner, env)
-        if base.kind is Kind.TENSOR:
+        if base.kind is ValueKind.TENSOR:
             result = tensor_function(evaluator, node.func.attr, base, node, env, node.args)
-            return result._replace(hint=True) if base.hint and result.kind is Kind.TENSOR else result
+            return result._replace(hint=True) if base.hint and result.kind is ValueKind.TENSOR else result
         if base.instance_of is not None:
             return _method_result(evaluator, base.instance_of, node.func.attr)
         if node.func.attr == "size" and base.origin is Origin.SHAPE:
@@ -70,13 +70,13 @@ def _value_of_call(evaluator: Evaluator, node: ast.Call, env: Env) -> Value:
 
 def _resolved_call(evaluator: Evaluator, node: ast.Call, env: Env, qualified: str) -> Value:
     if qualified in torch_api.COMPILING_PREDICATES:
-        return Value(Kind.PYTHON, truth=True, origin=Origin.META, compiling=True)
+        return Value(ValueKind.PYTHON, truth=True, origin=Origin.META, compiling=True)
     if qualified in torch_api.FALSE_PREDICATES:
-        return Value(Kind.PYTHON, truth=False, origin=Origin.META)
+        return Value(ValueKind.PYTHON, truth=False, origin=Origin.META)
     if qualified in torch_api.VARIABLE and node.args:
         base = evaluator.value(node.args[0], env)
         asks = len(node.args) > 1 or bool(node.keywords)
-        if base.kind is not Kind.TENSOR:
+        if base.kind is not ValueKind.TENSOR:
             return evaluator.names.tensor(grad=asks)
         return evaluator.names.tensor(base.dtype, base.shape, grad=asks, hint=base.hint)
     name = torch_api.torch_function(qualified)
@@ -87,12 +87,12 @@ def _resolved_call(evaluator: Evaluator, node: ast.Call, env: Env, qualified: st
     facts = evaluator.scope.index.function(qualified)
     if facts is not None:
         if facts.compiling_predicate:
-            return Value(Kind.PYTHON, truth=True, origin=Origin.META, compiling=True)
+            return Value(ValueKind.PYTHON, truth=True, origin=Origin.META, compiling=True)
         return annotated.value_of(facts.returns, evaluator.names)
     if evaluator.scope.index.class_facts(qualified) is not None:
-        return Value(Kind.UNKNOWN, instance_of=qualified)
+        return Value(ValueKind.UNKNOWN, instance_of=qualified)
     if qualified.rpartition(".")[2] in torch_api.PREDICATES_ELSEWHERE:
-        return Value(Kind.PYTHON, truth=True, origin=Origin.META, compiling=True)
+        return Value(ValueKind.PYTHON, truth=True, origin=Origin.META, compiling=True)
     if qualified.partition(".")[0] in {"math", "os", "sys", "time", "operator"}:
         return python()
     return UNKNOWN
@@ -113,12 +113,12 @@ def _builtin(evaluator: Evaluator, name: str, node: ast.Call, env: Env) -> Value
         values = [evaluator.value(argument, env) for argument in node.args]
         if values and all(value.is_python for value in values):
             return python(max((value.origin for value in values), key=_severity))
-        if name == "abs" and len(values) == 1 and values[0].kind is Kind.TENSOR:
+        if name == "abs" and len(values) == 1 and values[0].kind is ValueKind.TENSOR:
             return tensor_function(evaluator, "abs", values[0], node, env, [])
         return UNKNOWN
     if name in _PYTHON_BUILTINS:
         values = [evaluator.value(argument, env) for argument in node.args]
-        if any(value.kind is Kind.TENSOR for value in values):
+        if any(value.kind is ValueKind.TENSOR for value in values):
             return python(Origin.OTHER)
         return python(max((value.origin for value in values), key=_severity, default=Origin.OTHER))
     return UNKNOWN
@@ -173,14 +173,14 @@ def _torch_call(evaluator: Evaluator, name: str, node: ast.Call, env: Env) -> Va
         if first is None:
             return UNKNOWN
         base = evaluator.value(first, env)
-        if base.kind is Kind.PYTHON:
+        if base.kind is ValueKind.PYTHON:
             return UNKNOWN
-        if base.kind is Kind.UNKNOWN:
+        if base.kind is ValueKind.UNKNOWN:
             base = evaluator.names.tensor(BOOL if _reduces_comparison(name, first, node) else None)
         return tensor_function(evaluator, name, base, node, env, node.args[1:])
     if name == "where" and len(node.args) == 3:
         arms = [evaluator.value(argument, env) for argument in node.args[1:]]
-        same = all(arm.kind is Kind.TENSOR for arm in arms) and arms[0].dtype == arms[1].dtype
+        same = all(arm.kind is ValueKind.TENSOR for arm in arms) and arms[0].dtype == arms[1].dtype
         values = [evaluator.value(argument, env) for argument in node.args]
         return evaluator.names.tensor(arms[0].dtype if same else None, evaluator.broadcast(values), fresh=True)
     if name in torch_api.RETURNS_TENSOR or name in aliasing.RANDOM:
@@ -274,9 +274,9 @@ def _may_give_dtype(evaluator: Evaluator, node: ast.Call, env: Env, rest: list[a
     values = [evaluator.value(each, env) for each in rest]
     words = any(word.arg is None for word in node.keywords)
     return words or any(
-        value.callee is not None or (value.kind is Kind.UNKNOWN or value.origin in (Origin.META, Origin.OTHER))
+        value.callee is not None or (value.kind is ValueKind.UNKNOWN or value.origin in (Origin.META, Origin.OTHER))
         for value in values
-        if value.kind is not Kind.TENSOR and value.elements is None
+        if value.kind is not ValueKind.TENSOR and value.elements is None
     )
 
 
@@ -321,7 +321,7 @@ def _cast_dtype(evaluator: Evaluator, node: ast.Call, env: Env, base: Value) -> 
         value = evaluator.value(node.args[0], env)
         if value.callee and value.callee.startswith(("torch.", "dtype#")):
             return canonical_dtype(value.callee)
-        if value.kind is Kind.UNKNOWN or value.kind is Kind.TENSOR:
+        if value.kind is ValueKind.UNKNOWN or value.kind is ValueKind.TENSOR:
             return value.dtype
         if any(word.arg == "dtype" for word in node.keywords):
             return None

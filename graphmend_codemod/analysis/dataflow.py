@@ -19,7 +19,16 @@ from graphmend_codemod.analysis.likely_tensors import likely_tensors
 from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.program_points import LeaksUnknown, Place, State
 from graphmend_codemod.analysis.scope import Scope, bound_in, walk_scope
-from graphmend_codemod.analysis.values import INT64, UNKNOWN, Kind, Origin, Value, callable_value, flags_kept, python
+from graphmend_codemod.analysis.values import (
+    INT64,
+    UNKNOWN,
+    Origin,
+    Value,
+    ValueKind,
+    callable_value,
+    flags_kept,
+    python,
+)
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.list_provenance import Origins
@@ -71,7 +80,7 @@ class Flow:
             tensor = self.evaluator.names.tensor(INT64, grad=False, optional=not env[name].is_tensor)
             env[name] = tensor._replace(built_from=source)
         if self.scope.self_name:
-            env[self.scope.self_name] = Value(Kind.UNKNOWN, instance_of=self.scope.class_qualified)
+            env[self.scope.self_name] = Value(ValueKind.UNKNOWN, instance_of=self.scope.class_qualified)
         self._block(self.scope.node.body, State(env))
 
     def demand_leaks(self) -> None:
@@ -108,13 +117,13 @@ class Flow:
         leaked = state.leaked | self._leaks(node, state.env)
         if isinstance(node, ast.Assign):
             value = self.evaluator.value(node.value, state.env)
-            if self.follow_leaks and value.kind is Kind.TENSOR:
+            if self.follow_leaks and value.kind is ValueKind.TENSOR:
                 value = value._replace(roots=gradients.roots(self.evaluator, node.value, state.env))
             for target in node.targets:
                 self._bind(target, value, env)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             value = self.evaluator.value(node.value, state.env)
-            if value.kind is Kind.UNKNOWN:
+            if value.kind is ValueKind.UNKNOWN:
                 value = annotated.value_of(annotation_text(self.evaluator, node.annotation), self.evaluator.names)
             self._bind(node.target, value, env)
         elif isinstance(node, ast.AugAssign):
@@ -176,7 +185,7 @@ class Flow:
                 self._bind(element, part, env)
             return
         for element in target.elts:
-            if value.kind is Kind.TENSOR:
+            if value.kind is ValueKind.TENSOR:
                 self._bind(element, self.evaluator.names.tensor(value.dtype, grad=value.grad), env)
             elif value.is_python and value.origin in (Origin.SHAPE, Origin.CONFIG):
                 self._bind(element, python(value.origin), env)
@@ -234,8 +243,8 @@ class Flow:
         for statement in eager:
             if not (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)):
                 continue
-            tensor = compiled.get(statement.targets[0].id, UNKNOWN).kind is Kind.TENSOR
-            if tensor and self.evaluator.value(statement.value, env).kind is Kind.PYTHON:
+            tensor = compiled.get(statement.targets[0].id, UNKNOWN).kind is ValueKind.TENSOR
+            if tensor and self.evaluator.value(statement.value, env).kind is ValueKind.PYTHON:
                 return True
         return False
 
@@ -290,7 +299,7 @@ class Flow:
     def _same_dtype(self, merged: State, start: State, name: str, changing: set[str]) -> bool:
         """False the first time that a name's dtype differs after a round; from then on nothing is known of it."""
         old, new = start.env.get(name, UNKNOWN), merged.env.get(name, UNKNOWN)
-        if new.kind is not Kind.TENSOR or (old.dtype == new.dtype and name not in changing):
+        if new.kind is not ValueKind.TENSOR or (old.dtype == new.dtype and name not in changing):
             return True
         merged.env[name] = new._replace(dtype=self.evaluator.names.new("dtype"))
         first = name not in changing
@@ -307,7 +316,7 @@ class Flow:
             value = env.get(name)
             if value is None or (before is not None and value == before.env.get(name)):
                 continue
-            if value.kind is Kind.TENSOR:
+            if value.kind is ValueKind.TENSOR:
                 new = self.evaluator.names.tensor(value.dtype, optional=value.optional, grad=value.grad)
                 env[name] = new._replace(fresh=value.fresh and value.token not in merged.leaked)
             elif before is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.analysis.values import ValueKind
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.interpreter import Env, Evaluator
@@ -31,7 +31,7 @@ def effect_of(evaluator: Evaluator, call: ast.Call, env: Env) -> Effect:
     if not isinstance(call.func, ast.Attribute):
         return aliasing.unknown(call)
     receiver = call.func.value
-    if evaluator.value(receiver, env).kind is Kind.TENSOR:
+    if evaluator.value(receiver, env).kind is ValueKind.TENSOR:
         return aliasing.of_operator(call.func.attr, call, receiver)
     if qualified is None and is_name(receiver, evaluator.scope.self_name):
         return _of_attribute(evaluator, call, call.func.attr, env)

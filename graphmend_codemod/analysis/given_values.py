@@ -10,7 +10,7 @@ from graphmend_codemod.analysis.interpreter import Env, Evaluator
 from graphmend_codemod.analysis.likely_tensors import guessed_parameters
 from graphmend_codemod.analysis.patterns import is_none
 from graphmend_codemod.analysis.scope import FunctionNode, Scope, defaults_of, parameters
-from graphmend_codemod.analysis.values import UNKNOWN, Kind, python
+from graphmend_codemod.analysis.values import UNKNOWN, ValueKind, python
 
 
 def given_values(scope: Scope, evaluator: Evaluator, likely: Mapping[str, bool]) -> Env:
@@ -22,7 +22,7 @@ def given_values(scope: Scope, evaluator: Evaluator, likely: Mapping[str, bool])
         text = "" if argument.annotation is None else annotation_text(evaluator, argument.annotation)
         value = annotated.value_of(text or None, evaluator.names)
         value = evaluator.hinted(argument.arg, value)
-        optional = argument.arg in absent and value.kind is Kind.TENSOR
+        optional = argument.arg in absent and value.kind is ValueKind.TENSOR
         env[argument.arg] = value._replace(optional=True) if optional else value
     for name, optional in guessed_parameters(function, likely).items():
         if env[name] == UNKNOWN:

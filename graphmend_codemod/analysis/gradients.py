@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import all_given, is_name
 from graphmend_codemod.analysis.scope import children
-from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.analysis.values import ValueKind
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.interpreter import Env, Evaluator
@@ -33,9 +33,9 @@ def roots(evaluator: Evaluator, node: ast.expr, env: Env) -> frozenset[str]:
         return frozenset()
     if isinstance(node, ast.Name):
         value = env.get(node.id)
-        if value is None or value.kind is Kind.PYTHON:
+        if value is None or value.kind is ValueKind.PYTHON:
             return frozenset()
-        if value.kind is Kind.UNKNOWN or value.token is None:
+        if value.kind is ValueKind.UNKNOWN or value.token is None:
             return frozenset({node.id})
         return value.roots if value.roots is not None else frozenset({value.token} if value.grad else ())
     if isinstance(node, ast.Attribute):
@@ -58,7 +58,7 @@ def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> frozenset[str]:
     name = torch_api.torch_function(evaluator.resolve(node.func, env))
     if name is None and isinstance(node.func, ast.Attribute):
         owner = node.func.value
-        if evaluator.value(owner, env).kind is Kind.TENSOR:
+        if evaluator.value(owner, env).kind is ValueKind.TENSOR:
             name = node.func.attr
             operands.append(owner)
     if name in _STOPS:

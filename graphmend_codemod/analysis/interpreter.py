@@ -15,10 +15,10 @@ from graphmend_codemod.analysis.values import (
     NONE,
     SCALAR,
     UNKNOWN,
-    Kind,
     Names,
     Origin,
     Value,
+    ValueKind,
     callable_value,
     canonical_dtype,
     python,
@@ -40,7 +40,7 @@ def worst_origin(values: list[Value]) -> Origin:
     """The origin of something computed from these values."""
     worst = 0
     for value in values:
-        worst = max(worst, _ORIGINS.index(value.origin) if value.kind is Kind.PYTHON else _WORST)
+        worst = max(worst, _ORIGINS.index(value.origin) if value.kind is ValueKind.PYTHON else _WORST)
     return _ORIGINS[worst]
 
 
@@ -102,9 +102,9 @@ class Evaluator:
             return python(Origin.CONSTANT)
         qualified = self.scope.resolve_global(node.id)
         if qualified is None or (fact is not None and fact.kind is not AttributeKind.CALL):
-            return UNKNOWN if qualified is None else Value(Kind.UNKNOWN, callee=qualified)
+            return UNKNOWN if qualified is None else Value(ValueKind.UNKNOWN, callee=qualified)
         if fact is not None:
-            return Value(Kind.UNKNOWN, callee=qualified, instance_of=fact.callee)
+            return Value(ValueKind.UNKNOWN, callee=qualified, instance_of=fact.callee)
         return callable_value(qualified)
 
     def _attribute(self, node: ast.Attribute, env: Env) -> Value:
@@ -114,12 +114,12 @@ class Evaluator:
         if qualified is not None:
             return callable_value(canonical_dtype(qualified))
         base = self.value(node.value, env)
-        if base.kind is Kind.TENSOR:
+        if base.kind is ValueKind.TENSOR:
             return self._tensor_attribute(base, node.attr)
         if base.origin is Origin.CONFIG:
             return python(Origin.CONFIG)
         if _CONFIG_NAME.fullmatch(node.attr):
-            return Value(Kind.UNKNOWN, origin=Origin.CONFIG)
+            return Value(ValueKind.UNKNOWN, origin=Origin.CONFIG)
         if base.is_python and base.origin in _FIXED:
             return python(base.origin)
         return UNKNOWN
@@ -136,7 +136,7 @@ class Evaluator:
             return python(Origin.META)
         if fact is None:
             if _CONFIG_NAME.fullmatch(name):
-                return Value(Kind.UNKNOWN, origin=Origin.CONFIG)
+                return Value(ValueKind.UNKNOWN, origin=Origin.CONFIG)
             facts = self.scope.class_facts
             if facts and name in facts.methods and name not in facts.properties:
                 return callable_value(facts.methods[name])
@@ -152,19 +152,21 @@ class Evaluator:
         if kind is AttributeKind.CONFIG:
             root = fact.text.partition(".")[0]
             config = bool(_CONFIG_NAME.fullmatch(root))
-            return Value(Kind.PYTHON if config else Kind.UNKNOWN, origin=Origin.CONFIG if config else Origin.OTHER)
+            return Value(
+                ValueKind.PYTHON if config else ValueKind.UNKNOWN, origin=Origin.CONFIG if config else Origin.OTHER
+            )
         if kind is AttributeKind.ARGUMENT:
             known = annotated.value_of(fact.callee, self.names, Origin.CONFIG)
-            if known.kind is Kind.UNKNOWN and _CONFIG_NAME.fullmatch(fact.text):
+            if known.kind is ValueKind.UNKNOWN and _CONFIG_NAME.fullmatch(fact.text):
                 return known._replace(origin=Origin.CONFIG)
             return known
         if kind is AttributeKind.CALL:
-            return Value(Kind.UNKNOWN, instance_of=fact.callee)
+            return Value(ValueKind.UNKNOWN, instance_of=fact.callee)
         return UNKNOWN
 
     def _tensor_attribute(self, base: Value, name: str) -> Value:
         if name == "dtype":
-            return Value(Kind.PYTHON, origin=Origin.META, callee=base.dtype)
+            return Value(ValueKind.PYTHON, origin=Origin.META, callee=base.dtype)
         origin = torch_api.PYTHON_ATTRIBUTES.get(name)
         if origin is not None:
             return python(Origin(origin))
@@ -184,9 +186,9 @@ class Evaluator:
             compiling = value.compiling if compiling is None else compiling
             values.append(value)
             if value.truth is stop:
-                return Value(Kind.PYTHON, truth=stop, origin=Origin.META, compiling=compiling)
+                return Value(ValueKind.PYTHON, truth=stop, origin=Origin.META, compiling=compiling)
         if all(value.truth is (not stop) for value in values):
-            return Value(Kind.PYTHON, truth=not stop, origin=Origin.META, compiling=compiling)
+            return Value(ValueKind.PYTHON, truth=not stop, origin=Origin.META, compiling=compiling)
         joined = values[0]
         for value in values[1:]:
             joined = self.names.join(joined, value)
@@ -200,8 +202,8 @@ class Evaluator:
             origin = value.origin if value.is_python else Origin.OTHER
             # Nor is `not (torch.compiler.is_compiling() and a)` one of an eager path.
             compiling = None if value.compiling is None or value.truth is None else not value.compiling
-            return Value(Kind.PYTHON, truth=truth, origin=origin, compiling=compiling)
-        if value.kind is Kind.TENSOR:
+            return Value(ValueKind.PYTHON, truth=truth, origin=origin, compiling=compiling)
+        if value.kind is ValueKind.TENSOR:
             same = not isinstance(node.op, ast.Invert) or value.dtype == BOOL
             dtype = value.dtype if same else None
             return self.names.tensor(
@@ -217,11 +219,11 @@ class Evaluator:
         if not asked.isdisjoint(_PYTHON_BOOL):
             return python(worst_origin(operands))
         kinds = [value.kind for value in operands]
-        if Kind.TENSOR in kinds:
+        if ValueKind.TENSOR in kinds:
             return self.names.tensor(BOOL, self.broadcast(operands), fresh=True, hint=_all_hints(operands))
         if any(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in node.comparators):
             return python(worst_origin(operands))
-        return UNKNOWN if Kind.UNKNOWN in kinds else python(worst_origin(operands))
+        return UNKNOWN if ValueKind.UNKNOWN in kinds else python(worst_origin(operands))
 
     def _identity_truth(self, node: ast.Compare, operands: list[Value]) -> bool | None:
         if len(operands) != 2 or NONE not in operands:
@@ -235,17 +237,17 @@ class Evaluator:
 
     def broadcast(self, operands: list[Value]) -> str | None:
         """The shape of an elementwise result: known when all tensors but 0-dim ones share one shape."""
-        if any(value.kind is Kind.UNKNOWN for value in operands):
+        if any(value.kind is ValueKind.UNKNOWN for value in operands):
             return None
-        shapes = {value.shape for value in operands if value.kind is Kind.TENSOR and value.shape != SCALAR}
+        shapes = {value.shape for value in operands if value.kind is ValueKind.TENSOR and value.shape != SCALAR}
         if not shapes:
             return SCALAR
         return shapes.pop() if len(shapes) == 1 else None
 
     def _bin_op(self, node: ast.BinOp, env: Env) -> Value:
         left, right = self.value(node.left, env), self.value(node.right, env)
-        if left.kind is Kind.TENSOR or right.kind is Kind.TENSOR:
-            result = self.arithmetic(left, right, node.right if left.kind is Kind.TENSOR else node.left)
+        if left.kind is ValueKind.TENSOR or right.kind is ValueKind.TENSOR:
+            result = self.arithmetic(left, right, node.right if left.kind is ValueKind.TENSOR else node.left)
             return result._replace(hint=_all_hints([left, right]))
         if left.is_python and right.is_python:
             return python(worst_origin([left, right]))
@@ -255,17 +257,17 @@ class Evaluator:
         """An elementwise operation of two values, one a tensor at least. `other` is the other operand's node."""
         shape = self.broadcast([left, right])
         grad = left.grad or right.grad
-        if left.kind is Kind.TENSOR and right.kind is Kind.TENSOR:
+        if left.kind is ValueKind.TENSOR and right.kind is ValueKind.TENSOR:
             same = left.dtype == right.dtype and left.dtype != BOOL
             return self.names.tensor(left.dtype if same else None, shape, grad=grad, fresh=True)
-        tensor = left if left.kind is Kind.TENSOR else right
+        tensor = left if left.kind is ValueKind.TENSOR else right
         number = _is_number(other) or (left if tensor is right else right).is_python
         keeps = number and tensor.is_floating
         return self.names.tensor(tensor.dtype if keeps else None, shape, grad=tensor.grad, fresh=True)
 
     def _subscript(self, node: ast.Subscript, env: Env) -> Value:
         base = self.value(node.value, env)
-        if base.kind is Kind.TENSOR:
+        if base.kind is ValueKind.TENSOR:
             return self.names.tensor(base.dtype, grad=base.grad, hint=base.hint)
         if base.elements is not None and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int):
             position = node.slice.value
@@ -285,7 +287,7 @@ class Evaluator:
         if any(isinstance(element, ast.Starred) for element in node.elts):
             return python()
         elements = tuple(self.value(element, env) for element in node.elts)
-        return Value(Kind.PYTHON, origin=worst_origin(list(elements)), elements=elements, truth=bool(elements))
+        return Value(ValueKind.PYTHON, origin=worst_origin(list(elements)), elements=elements, truth=bool(elements))
 
     def _joined(self, node: ast.JoinedStr, env: Env) -> Value:
         parts = [self.value(part.value, env) for part in node.values if isinstance(part, ast.FormattedValue)]
@@ -315,7 +317,7 @@ _HANDLERS: dict[type[ast.expr], Callable[[Evaluator, Any, Env], Value]] = {
 
 
 def _all_hints(operands: list[Value]) -> bool:
-    return all(value.hint for value in operands if value.kind is Kind.TENSOR)
+    return all(value.hint for value in operands if value.kind is ValueKind.TENSOR)
 
 
 def _is_number(node: ast.expr | None) -> bool:

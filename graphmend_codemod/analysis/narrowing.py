@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.patterns import is_attribute, is_none, is_not
 from graphmend_codemod.analysis.scope import NODE_FIELDS, put_children, walk
-from graphmend_codemod.analysis.values import FLOATING, NONE, Kind, Origin, Value, canonical_dtype, is_floating_dtype
+from graphmend_codemod.analysis.values import (
+    FLOATING,
+    NONE,
+    Origin,
+    Value,
+    ValueKind,
+    canonical_dtype,
+    is_floating_dtype,
+)
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.interpreter import Env, Evaluator
@@ -64,7 +72,7 @@ def _narrow_compare(evaluator: Evaluator, test: ast.Compare, truth: bool, env: E
 def _narrow_dtype(evaluator: Evaluator, tensor: ast.expr, op: ast.cmpop, right: ast.expr, env: Env) -> None:
     key = _key(evaluator, tensor)
     value = env.get(key) if key else None
-    if key is None or value is None or value.kind is not Kind.TENSOR or value.dtype is None:
+    if key is None or value is None or value.kind is not ValueKind.TENSOR or value.dtype is None:
         return
     if isinstance(op, ast.Eq):
         known = evaluator.value(right, env).callee
@@ -106,13 +114,13 @@ def _narrow_call(evaluator: Evaluator, test: ast.Call, env: Env) -> None:
 def _mark_floating(evaluator: Evaluator, tensor: ast.expr, env: Env) -> None:
     key = _key(evaluator, tensor)
     value = env.get(key) if key else None
-    if value is not None and value.kind is Kind.TENSOR and value.dtype is not None:
+    if value is not None and value.kind is ValueKind.TENSOR and value.dtype is not None:
         rename_dtype(env, value.dtype, f"float:{value.dtype}")
 
 
 def _become_tensor(evaluator: Evaluator, key: str, env: Env, hint: bool = False) -> None:
     value = env.get(key)
-    if value is None or value.kind is Kind.UNKNOWN:
+    if value is None or value.kind is ValueKind.UNKNOWN:
         if value is None or value.origin is not Origin.CONFIG:
             env[key] = evaluator.names.tensor(hint=hint)
     elif value.optional or (value.hint and not hint):
@@ -175,7 +183,7 @@ def _may_tell(evaluator: Evaluator, node: ast.stmt | ast.expr, env: Env) -> bool
     lines, keys = evaluator.argument_names
     for key in keys[bisect_left(lines, node.lineno) : bisect_right(lines, node.end_lineno or 0)]:
         value = env.get(key)
-        if value is None or value.kind is Kind.UNKNOWN or value.hint:
+        if value is None or value.kind is ValueKind.UNKNOWN or value.hint:
             return True
     return False
 
@@ -229,7 +237,7 @@ def _tensor_arguments(evaluator: Evaluator, expression: ast.expr, env: Env) -> I
     """Keys of what must be tensors, with whether only a layer's class says so."""
     for node, key in _first_arguments(evaluator, expression):
         value: Value | None = env.get(key)
-        if value is not None and value.kind is not Kind.UNKNOWN and not value.hint:
+        if value is not None and value.kind is not ValueKind.UNKNOWN and not value.hint:
             continue
         name = torch_api.torch_function(evaluator.resolve(node.func, env))
         if name is not None:

@@ -12,7 +12,7 @@ from graphmend_codemod.analysis.literals import number_of
 from graphmend_codemod.analysis.patterns import all_given, is_name, same
 from graphmend_codemod.analysis.shape_needs import ShapeNeed
 from graphmend_codemod.analysis.torch_api import NOT_FOR_EMPTY
-from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value, is_floating_dtype
+from graphmend_codemod.analysis.values import SCALAR, Origin, Value, ValueKind, is_floating_dtype
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.interpreter import Env, Evaluator
@@ -153,7 +153,7 @@ def _name(evaluator: Evaluator, node: ast.Name, env: Env) -> Hazards:
         known = evaluator.scope.resolve_global(node.id) is not None
         return FREE if known else Hazards(raises=f"`{node.id}` may not be defined")
     value = env.get(node.id)
-    if value is None or value.kind is Kind.UNKNOWN:
+    if value is None or value.kind is ValueKind.UNKNOWN:
         arguments = evaluator.scope.node.args
         if any(node.id == arg.arg for arg in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]):
             return FREE
@@ -203,7 +203,7 @@ def _slice(evaluator: Evaluator, node: ast.expr, env: Env) -> Hazards:
             verdict = verdict & _slice(evaluator, element, env)
         return verdict
     index = evaluator.value(node, env)
-    if index.kind is Kind.TENSOR:
+    if index.kind is ValueKind.TENSOR:
         return Hazards(impure=f"`{short(node)}` indexes with a tensor")
     return judge(evaluator, node, env)
 
@@ -211,8 +211,8 @@ def _slice(evaluator: Evaluator, node: ast.expr, env: Env) -> Hazards:
 def _elementwise(evaluator: Evaluator, operands: list[ast.expr], env: Env, text: str) -> Hazards:
     """Operands of one elementwise operation: cannot fail when all are one tensor's shape, 0-dim, or numbers."""
     values = [evaluator.value(operand, env) for operand in operands]
-    tensors = [value for value in values if value.kind is Kind.TENSOR]
-    if any(value.kind is Kind.UNKNOWN for value in values):
+    tensors = [value for value in values if value.kind is ValueKind.TENSOR]
+    if any(value.kind is ValueKind.UNKNOWN for value in values):
         return Hazards(raises=f"cannot infer the types of all operands of `{_clip(text)}`")
     if any(value.optional for value in tensors):
         return Hazards(raises=f"an operand of `{_clip(text)}` may be None")
@@ -229,7 +229,7 @@ def _clip(text: str) -> str:
 def _operator(evaluator: Evaluator, node: ast.BinOp, env: Env) -> Hazards:
     left, right = evaluator.value(node.left, env), evaluator.value(node.right, env)
     verdict = _elementwise(evaluator, [node.left, node.right], env, ast.unparse(node))
-    if not (left.kind is Kind.TENSOR or right.kind is Kind.TENSOR):
+    if not (left.kind is ValueKind.TENSOR or right.kind is ValueKind.TENSOR):
         risky = isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RShift))
         return verdict & (Hazards(raises=f"`{short(node)}` may divide by zero") if risky else FREE)
     if isinstance(node.op, ast.MatMult):
@@ -237,7 +237,7 @@ def _operator(evaluator: Evaluator, node: ast.BinOp, env: Env) -> Hazards:
     needs = frozenset(
         short(operand)
         for operand, value in ((node.left, left), (node.right, right))
-        if value.kind is Kind.TENSOR and not is_floating_dtype(value.dtype)
+        if value.kind is ValueKind.TENSOR and not is_floating_dtype(value.dtype)
     )
     return verdict & Hazards(needs_floating=needs, finite=_finite_operator(evaluator, node, left))
 
@@ -246,24 +246,26 @@ def _finite_operator(evaluator: Evaluator, node: ast.BinOp, left: Value) -> bool
     """True where a zero gradient stays zero: the operator multiplies it with nothing but a finite number."""
     if isinstance(node.op, (ast.Add, ast.Sub, ast.BitAnd, ast.BitOr, ast.BitXor)):
         return True
-    factor = number_of(evaluator, node.right if left.kind is Kind.TENSOR else node.left)
+    factor = number_of(evaluator, node.right if left.kind is ValueKind.TENSOR else node.left)
     if factor is None:
         return False
     if isinstance(node.op, ast.Mult):
         return abs(factor) <= _LARGEST_FLOAT
     # A divisor that rounds to zero in float32 makes an infinite factor, as does a number that is divided.
     return (
-        isinstance(node.op, ast.Div) and left.kind is Kind.TENSOR and _SMALLEST_FLOAT <= abs(factor) <= _LARGEST_FLOAT
+        isinstance(node.op, ast.Div)
+        and left.kind is ValueKind.TENSOR
+        and _SMALLEST_FLOAT <= abs(factor) <= _LARGEST_FLOAT
     )
 
 
 def _unary(evaluator: Evaluator, node: ast.UnaryOp, env: Env) -> Hazards:
     value = evaluator.value(node.operand, env)
     if isinstance(node.op, ast.Not):
-        return Hazards(impure=f"`{short(node)}` reads a tensor's value") if value.kind is not Kind.PYTHON else FREE
-    if value.kind is Kind.UNKNOWN:
+        return Hazards(impure=f"`{short(node)}` reads a tensor's value") if value.kind is not ValueKind.PYTHON else FREE
+    if value.kind is ValueKind.UNKNOWN:
         return Hazards(raises=f"cannot infer the type of `{short(node.operand)}`")
-    if value.kind is Kind.TENSOR and isinstance(node.op, ast.USub) and not is_floating_dtype(value.dtype):
+    if value.kind is ValueKind.TENSOR and isinstance(node.op, ast.USub) and not is_floating_dtype(value.dtype):
         return Hazards(needs_floating=frozenset({short(node.operand)}))
     return FREE
 
@@ -283,7 +285,7 @@ def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> Hazards:
     name = torch_api.torch_function(qualified)
     if name is None and isinstance(node.func, ast.Attribute):
         base = evaluator.value(node.func.value, env)
-        if base.kind is Kind.TENSOR:
+        if base.kind is ValueKind.TENSOR:
             verdict = verdict & judge(evaluator, node.func.value, env)
             return verdict & _tensor_call(evaluator, node, env, node.func.attr, node.func.value)
     if name is None:
@@ -293,7 +295,7 @@ def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> Hazards:
 
 def _builtin(evaluator: Evaluator, node: ast.Call, env: Env, qualified: str | None) -> Hazards:
     values = [evaluator.value(argument, env) for argument in node.args]
-    if any(value.kind is Kind.TENSOR for value in values) and qualified in {
+    if any(value.kind is ValueKind.TENSOR for value in values) and qualified in {
         "builtins.float",
         "builtins.int",
         "builtins.bool",
@@ -305,7 +307,7 @@ def _builtin(evaluator: Evaluator, node: ast.Call, env: Env, qualified: str | No
     if qualified in {"torch.finfo", "torch.iinfo"}:
         argument = node.args[0] if node.args else None
         tensor = evaluator.value(argument.value, env) if isinstance(argument, ast.Attribute) else None
-        if tensor is not None and tensor.kind is Kind.TENSOR and not is_floating_dtype(tensor.dtype):
+        if tensor is not None and tensor.kind is ValueKind.TENSOR and not is_floating_dtype(tensor.dtype):
             return Hazards(needs_floating=frozenset({short(argument.value)}))  # type: ignore[union-attr]
     return FREE
 

@@ -47,7 +47,7 @@ def is_bool_or_byte(dtype: str | None) -> bool:
     return dtype is not None and (dtype == BOOL or dtype.startswith("bool:"))
 
 
-class Kind(enum.Enum):
+class ValueKind(enum.Enum):
     """The three things that an expression can be."""
 
     TENSOR = "tensor"
@@ -79,7 +79,7 @@ class Value(NamedTuple):
     false, so a compile path that relies on it has to ask.
     """
 
-    kind: Kind
+    kind: ValueKind
     dtype: str | None = None
     shape: str | None = None
     grad: bool = True
@@ -99,12 +99,12 @@ class Value(NamedTuple):
     @property
     def is_tensor(self) -> bool:
         """A tensor for certain (not None)."""
-        return self.kind is Kind.TENSOR and not self.optional
+        return self.kind is ValueKind.TENSOR and not self.optional
 
     @property
     def is_python(self) -> bool:
         """A Python object for certain, never a tensor."""
-        return self.kind is Kind.PYTHON
+        return self.kind is ValueKind.PYTHON
 
     @property
     def is_single(self) -> bool:
@@ -117,20 +117,20 @@ class Value(NamedTuple):
         return self.is_tensor and is_floating_dtype(self.dtype)
 
 
-UNKNOWN = Value(Kind.UNKNOWN)
-NONE = Value(Kind.PYTHON, truth=False, origin=Origin.CONSTANT)
+UNKNOWN = Value(ValueKind.UNKNOWN)
+NONE = Value(ValueKind.PYTHON, truth=False, origin=Origin.CONSTANT)
 
 
 @cache
 def python(origin: Origin = Origin.OTHER, truth: bool | None = None) -> Value:
     """A Python value of which only the origin is known."""
-    return Value(Kind.PYTHON, origin=origin, truth=truth)
+    return Value(ValueKind.PYTHON, origin=origin, truth=truth)
 
 
 @lru_cache(maxsize=4096)
 def callable_value(qualified: str) -> Value:
     """A function, class or module object known by its qualified name."""
-    return Value(Kind.PYTHON, callee=qualified, truth=None)
+    return Value(ValueKind.PYTHON, callee=qualified, truth=None)
 
 
 class Names:
@@ -157,7 +157,7 @@ class Names:
         """A tensor; facts that are not given get names of their own."""
         dtype = dtype or self.new("dtype")
         return Value(
-            Kind.TENSOR,
+            ValueKind.TENSOR,
             dtype=dtype,
             shape=shape or self.new("shape"),
             grad=grad and (is_floating_dtype(dtype) or not dtype.startswith(("torch.", "bool:"))),
@@ -173,15 +173,15 @@ class Names:
             return one
         if one.kind is not other.kind:
             return _join_with_none(one, other)
-        if one.kind is Kind.PYTHON:
+        if one.kind is ValueKind.PYTHON:
             origin = one.origin if one.origin is other.origin else Origin.OTHER
             same_callee = one.callee if one.callee == other.callee else None
             same_class = one.instance_of if one.instance_of == other.instance_of else None
-            return Value(Kind.PYTHON, origin=origin, callee=same_callee, instance_of=same_class)
-        if one.kind is Kind.UNKNOWN:
+            return Value(ValueKind.PYTHON, origin=origin, callee=same_callee, instance_of=same_class)
+        if one.kind is ValueKind.UNKNOWN:
             return UNKNOWN
         return Value(
-            Kind.TENSOR,
+            ValueKind.TENSOR,
             dtype=one.dtype if one.dtype == other.dtype else self.new("dtype"),
             shape=one.shape if one.shape == other.shape else self.new("shape"),
             grad=one.grad or other.grad,
@@ -212,6 +212,6 @@ def _join_roots(one: Value, other: Value) -> frozenset[str] | None:
 
 def _join_with_none(one: Value, other: Value) -> Value:
     for tensor, none in ((one, other), (other, one)):
-        if tensor.kind is Kind.TENSOR and none == NONE:
+        if tensor.kind is ValueKind.TENSOR and none == NONE:
             return tensor._replace(optional=True)
     return UNKNOWN

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import counted, is_name, only_target
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk, walk_scope
-from graphmend_codemod.analysis.values import INT64, Kind
+from graphmend_codemod.analysis.values import INT64, ValueKind
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import beside, judged
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor, name_taken
@@ -167,7 +167,7 @@ def _fill(site: Site, node: ast.For, statement: ast.stmt) -> _Fill | None:
 def _may_be_tensor(site: Site, lengths: ast.Name) -> bool:
     """True for a tensor, and for a parameter without an annotation: the compile path asks."""
     value = site.value(lengths)
-    return value.is_tensor or (value.kind is Kind.UNKNOWN and _is_argument(site, lengths.id))
+    return value.is_tensor or (value.kind is ValueKind.UNKNOWN and _is_argument(site, lengths.id))
 
 
 def _number_read(site: Site, bound: ast.expr) -> ast.expr:

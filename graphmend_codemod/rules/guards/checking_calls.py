@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis.patterns import all_given
 from graphmend_codemod.analysis.scope import dotted
-from graphmend_codemod.analysis.values import BOOL, Kind
+from graphmend_codemod.analysis.values import BOOL, ValueKind
 from graphmend_codemod.project.summary.check_functions import CHECKS, TORCH_CHECKS
 from graphmend_codemod.rules.framework.site import Site
 
@@ -100,11 +100,11 @@ def _count(site: Site, node: ast.expr) -> tuple[str, list[str]] | None:
         return None
     mask, rows = site.value(chosen.slice), site.value(chosen.value)
     numbers = mask.dtype != BOOL and (mask.dtype or "").startswith("torch.")
-    if mask.kind is Kind.PYTHON or rows.kind is Kind.PYTHON or numbers:
+    if mask.kind is ValueKind.PYTHON or rows.kind is ValueKind.PYTHON or numbers:
         return None
     facts = []
     for part, value in ((chosen.value, rows), (chosen.slice, mask)):
-        if value.kind is not Kind.TENSOR or value.hint or site.flow.splits:
+        if value.kind is not ValueKind.TENSOR or value.hint or site.flow.splits:
             facts.append(f"isinstance({site.text(part)}, {site.torch}.Tensor)")
     text = site.text(chosen.slice)
     facts += [f"{text}.dtype == {site.torch}.bool"] if mask.dtype != BOOL else []

@@ -40,7 +40,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk
-from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import in_front, judged, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
@@ -308,7 +308,7 @@ def assertion(site: Site, node: ast.Assert) -> Diagnostic | None:
     """`assert t, message` with a message that is no constant; Dynamo traces the others itself."""
     if (condition := split(site, node.test)) is None:
         return None
-    traced = all(site.value(tensor).kind is Kind.TENSOR for tensor in condition.tensors)
+    traced = all(site.value(tensor).kind is ValueKind.TENSOR for tensor in condition.tensors)
     plain = traced and len(condition.tensors) == 1 and not condition.facts and not _combines(condition)
     if plain and (node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))):
         return None

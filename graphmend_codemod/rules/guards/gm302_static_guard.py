@@ -17,7 +17,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import stores_name
 from graphmend_codemod.analysis.scope import walk_scope
-from graphmend_codemod.analysis.values import INT64, Kind
+from graphmend_codemod.analysis.values import INT64, ValueKind
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import name_taken
@@ -161,7 +161,7 @@ def _judge(site: Site, test: ast.expr) -> Diagnostic | None:
         return None
     for operand, other in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
         found = _from_list(site, operand)
-        if found is None or site.value(other).kind is Kind.TENSOR:
+        if found is None or site.value(other).kind is ValueKind.TENSOR:
             continue
         tensor, text = found
         message = f"data-dependent check of a tensor built from a Python list: `{speculation.short(test)}`"

@@ -7,7 +7,7 @@ import ast
 from graphmend_codemod.analysis.aliasing import RANDOM
 from graphmend_codemod.analysis.speculation import is_loud_property, short
 from graphmend_codemod.analysis.torch_api import PYTHON_METHODS, RETURNS_TENSOR, torch_function
-from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.project.summary.quiet import HARMLESS_BUILTINS, HARMLESS_METHODS
 from graphmend_codemod.rules.framework.site import Site
 
@@ -48,7 +48,7 @@ def _is_question(site: Site, call: ast.Call) -> bool:
     if not isinstance(call.func, ast.Attribute):
         return False
     method, owner = call.func.attr, site.value(call.func.value)
-    if owner.kind is Kind.TENSOR:
+    if owner.kind is ValueKind.TENSOR:
         return method in PYTHON_METHODS or (method in RETURNS_TENSOR and method not in RANDOM)
     return (method in HARMLESS_METHODS or method in PYTHON_METHODS) and owner.instance_of is None
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.torch_api import torch_function
-from graphmend_codemod.analysis.values import BOOL, INT64, Kind
+from graphmend_codemod.analysis.values import BOOL, INT64, ValueKind
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
 
@@ -52,7 +52,7 @@ def _predicate(site: Site, node: ast.Call) -> tuple[str, list[ast.expr]] | None:
     """`equal`, `allclose` or `is_nonzero` with the tensors that it takes, as a function of torch or as a method."""
     if isinstance(node.func, (ast.Name, ast.Attribute)) and (name := torch_function(site.resolve(node.func))):
         arguments = list(node.args)
-    elif isinstance(node.func, ast.Attribute) and site.value(node.func.value).kind is Kind.TENSOR:
+    elif isinstance(node.func, ast.Attribute) and site.value(node.func.value).kind is ValueKind.TENSOR:
         name, arguments = node.func.attr, [node.func.value, *node.args]
     else:
         return None
@@ -126,7 +126,7 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
         if not exact or not any(isinstance(side, ast.Constant) and side.value == 0 for side in sides):
             return None
     for inner, side in zip(found, sides, strict=True):
-        if inner is None and site.value(side).kind is Kind.TENSOR and not site.value(side).is_single:
+        if inner is None and site.value(side).kind is ValueKind.TENSOR and not site.value(side).is_single:
             return None
     facts: list[str] = []
     for inner, side in zip(found, sides, strict=True):

@@ -9,7 +9,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.patterns import asks_identity, is_not, operands_of
-from graphmend_codemod.analysis.values import BOOL, SCALAR, Kind, Origin, is_bool_or_byte
+from graphmend_codemod.analysis.values import BOOL, SCALAR, Origin, ValueKind, is_bool_or_byte
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.asked_again import acts
 from graphmend_codemod.rules.proofs.condition_parts import (
@@ -66,10 +66,10 @@ def reads_tensor(site: Site, node: ast.expr) -> bool:
         return True
     inner = unwrapped(site, node)
     value = site.value(inner)
-    if isinstance(inner, (ast.Name, ast.Attribute)) and value.kind is Kind.TENSOR:
+    if isinstance(inner, (ast.Name, ast.Attribute)) and value.kind is ValueKind.TENSOR:
         # `if output_attentions:` with a wrong annotation is common; a real tensor of several elements would raise.
         return value.shape == SCALAR or is_bool_or_byte(value.dtype) or is_registered(site, inner)
-    return value.kind is Kind.TENSOR
+    return value.kind is ValueKind.TENSOR
 
 
 def split(site: Site, test: ast.expr) -> Condition | None:

@@ -10,7 +10,7 @@ from graphmend_codemod.analysis.aliasing import RANDOM, may_write
 from graphmend_codemod.analysis.patterns import all_names, is_attribute, is_name, is_not, same
 from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import RETURNS_TENSOR
-from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.asked_again import acts
 from graphmend_codemod.rules.proofs.conditions import known_flag, negated, reads_tensor
@@ -192,7 +192,7 @@ def flag_text(site: Site, node: ast.expr, outcome: bool) -> str | None:
         return site.operand_of_and(node) if outcome else negated(site, node)
     if is_not(node):
         node, outcome = node.operand, not outcome
-    if not isinstance(node, ast.Name) or site.value(node).kind is not Kind.UNKNOWN or site.judge(node).raises:
+    if not isinstance(node, ast.Name) or site.value(node).kind is not ValueKind.UNKNOWN or site.judge(node).raises:
         return None
     return f"{node.id} is True" if outcome else f"({node.id} is None or {node.id} is False)"
 
@@ -235,7 +235,9 @@ def _is_flag(site: Site, node: ast.expr) -> bool:
     if not _is_bound(site, node) or acts(site, node) is not None:
         return False
     value = site.value(node)
-    return value.is_python if isinstance(node, ast.Name) else value.kind is not Kind.TENSOR and value.callee is None
+    return (
+        value.is_python if isinstance(node, ast.Name) else value.kind is not ValueKind.TENSOR and value.callee is None
+    )
 
 
 def _without_effects(site: Site, node: ast.expr) -> list[str] | None:
@@ -322,7 +324,7 @@ def is_number(site: Site, node: ast.expr) -> bool:
         return is_number(site, node.left) and is_number(site, node.right)
     if isinstance(node, ast.Constant):
         return isinstance(node.value, (int, float))
-    return dotted(node) is not None and site.value(node).kind is not Kind.TENSOR
+    return dotted(node) is not None and site.value(node).kind is not ValueKind.TENSOR
 
 
 def is_draw(site: Site, node: ast.expr) -> bool:

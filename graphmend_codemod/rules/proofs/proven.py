@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import children, dotted, parameter_names, walk_scope
 from graphmend_codemod.analysis.torch_api import torch_function
-from graphmend_codemod.analysis.values import Kind, Value
+from graphmend_codemod.analysis.values import Value, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
@@ -35,7 +35,7 @@ def tensor_facts(site: Site, node: ast.expr) -> list[str]:
         value = site.value(part) if isinstance(part, ast.expr) else None
         if value is None:
             inner = children(part)
-        elif isinstance(part, ast.Attribute) and site.value(part.value).kind is Kind.TENSOR:
+        elif isinstance(part, ast.Attribute) and site.value(part.value).kind is ValueKind.TENSOR:
             inner = [part.value]
         elif isinstance(part, (ast.Name, ast.Attribute)) and dotted(part) is not None:
             found |= dict.fromkeys(_asked(site, part, value, typed))
@@ -50,7 +50,7 @@ def tensor_facts(site: Site, node: ast.expr) -> list[str]:
 
 
 def _asked(site: Site, node: ast.expr, value: Value, typed: bool) -> Iterator[str]:
-    if value.kind is Kind.TENSOR and value.hint:
+    if value.kind is ValueKind.TENSOR and value.hint:
         yield f"isinstance({site.text(node)}, {site.torch}.Tensor)"
         if typed and value.dtype is not None and value.dtype.startswith("torch."):
             yield f"{site.text(node)}.dtype == {site.torch}.{value.dtype.removeprefix('torch.')}"
@@ -61,9 +61,9 @@ def _receiver(site: Site, call: ast.Call) -> list[ast.AST]:
     if torch_function(site.resolve(call.func)) is not None:
         return []
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    if owner is not None and site.value(owner).kind is Kind.TENSOR:
+    if owner is not None and site.value(owner).kind is ValueKind.TENSOR:
         return [owner]
-    if site.value(call).kind is Kind.TENSOR and site.value(call).hint:
+    if site.value(call).kind is ValueKind.TENSOR and site.value(call).hint:
         raise NotProven(f"`{speculation.short(call)}` may not be a Tensor; assign it to a variable first")
     return [] if owner is None else [owner]
 

@@ -10,7 +10,7 @@ import ast
 
 from graphmend_codemod.analysis.patterns import asks_identity, is_not
 from graphmend_codemod.analysis.scope import walk
-from graphmend_codemod.analysis.values import BOOL, Kind, is_floating_dtype
+from graphmend_codemod.analysis.values import BOOL, ValueKind, is_floating_dtype
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
@@ -38,22 +38,22 @@ def tensor_checks(site: Site, nodes: list[ast.expr]) -> list[str]:
 def _hinted(site: Site, node: ast.expr) -> list[ast.expr]:
     """The innermost parts that have to be tensors for `node` to be one, and of which only a hint says so."""
     value = site.value(node)
-    if value.kind is not Kind.TENSOR or isinstance(node, ast.BoolOp):
+    if value.kind is not ValueKind.TENSOR or isinstance(node, ast.BoolOp):
         return [leaf for part in _deciding(node) for leaf in _hinted(site, part)]
     # Beside a compile path that has conditions, a name may hold something else for the compiler as well.
     if not value.hint and not site.flow.splits:
         return []
     if isinstance(node, (ast.Compare, ast.BinOp)):
         operands = [node.left, *node.comparators] if isinstance(node, ast.Compare) else [node.left, node.right]
-        tensors = [each for each in operands if site.value(each).kind is Kind.TENSOR]
+        tensors = [each for each in operands if site.value(each).kind is ValueKind.TENSOR]
         return [leaf for each in tensors for leaf in _hinted(site, each)]
     if isinstance(node, ast.UnaryOp):
         return _hinted(site, node.operand)
-    if isinstance(node, (ast.Subscript, ast.Attribute)) and site.value(node.value).kind is Kind.TENSOR:
+    if isinstance(node, (ast.Subscript, ast.Attribute)) and site.value(node.value).kind is ValueKind.TENSOR:
         return _hinted(site, node.value)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         owner = site.value(node.func.value)
-        if owner.kind is Kind.TENSOR:
+        if owner.kind is ValueKind.TENSOR:
             return _hinted(site, node.func.value)
     return [node] if value.hint or isinstance(node, ast.Name) else []
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.analysis.values import Kind, Origin
+from graphmend_codemod.analysis.values import Origin, ValueKind
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import judged, line_of
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
@@ -208,9 +208,11 @@ def _bools(site: Site, test: ast.expr) -> Iterator[str]:
             return
         case ast.Compare():
             identity = all(isinstance(each, _IDENTITY) for each in test.ops)
-            if not identity and any(site.value(each).kind is Kind.TENSOR for each in (test.left, *test.comparators)):
+            if not identity and any(
+                site.value(each).kind is ValueKind.TENSOR for each in (test.left, *test.comparators)
+            ):
                 raise NotProven(f"`{short(test)}` may be a tensor; manually read it before")
-        case ast.Name() | ast.Attribute() if site.value(test).kind is not Kind.TENSOR:
+        case ast.Name() | ast.Attribute() if site.value(test).kind is not ValueKind.TENSOR:
             yield f"isinstance({site.text(test)}, bool)"
         case _:
             raise NotProven(f"`{short(test)}` may be no bool; manually write `bool({short(test)})`")

@@ -34,7 +34,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
 from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
-from graphmend_codemod.analysis.values import BOOL, Kind
+from graphmend_codemod.analysis.values import BOOL, ValueKind
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.edits import line_of, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor, name_taken
@@ -294,7 +294,7 @@ def _reduced(site: Site, node: ast.expr) -> ast.expr | None:
         if not plain or not isinstance(inner.func, ast.Attribute) or inner.func.attr not in methods:  # type: ignore[attr-defined]
             return None
         inner = inner.func.value  # type: ignore[attr-defined]
-    return inner if site.value(inner).kind is Kind.UNKNOWN else None
+    return inner if site.value(inner).kind is ValueKind.UNKNOWN else None
 
 
 def _why_not(site: Site, value: ast.expr, name: str, tensor: ast.expr) -> str | None:

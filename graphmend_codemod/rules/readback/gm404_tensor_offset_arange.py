@@ -19,7 +19,7 @@ from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.patterns import is_name, only_target, same
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
-from graphmend_codemod.analysis.values import INT64, Kind
+from graphmend_codemod.analysis.values import INT64, ValueKind
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
@@ -142,7 +142,7 @@ def shifted_range(site: Site, node: ast.Assign) -> Diagnostic | None:
     if length is None or not isinstance(start, ast.Name) or site.resolve(call.func) != "torch.arange":
         return None
     value = site.value(start)
-    if not value.is_single and (value.kind is Kind.TENSOR or not _counted(site, start.id)):
+    if not value.is_single and (value.kind is ValueKind.TENSOR or not _counted(site, start.id)):
         return None
     message = f"`torch.arange` starts at a tensor (device sync): `{speculation.short(call)}`"
     if site.torch is None:

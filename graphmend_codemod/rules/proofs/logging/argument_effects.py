@@ -14,7 +14,7 @@ from graphmend_codemod.analysis.torch_api import (
     RETURNS_TENSOR,
     torch_function,
 )
-from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.project.summary.quiet import HARMLESS_BUILTINS, HARMLESS_METHODS
 from graphmend_codemod.rules.framework.site import Site
 
@@ -70,7 +70,7 @@ def _is_loud_attribute(site: Site, node: ast.Attribute) -> bool:
 def _is_known(site: Site, node: ast.expr) -> bool:
     """True for tensors, and for Python values of no class of the project."""
     value = site.value(node)
-    return value.kind is Kind.TENSOR or (value.is_python and value.instance_of is None)
+    return value.kind is ValueKind.TENSOR or (value.is_python and value.instance_of is None)
 
 
 def _is_loud_object(site: Site, node: ast.expr) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis.patterns import all_given
 from graphmend_codemod.analysis.torch_api import name_set
-from graphmend_codemod.analysis.values import Kind, Origin, Value
+from graphmend_codemod.analysis.values import Origin, Value, ValueKind
 from graphmend_codemod.rules.framework.site import Site
 
 LOG_METHODS = name_set(
@@ -106,7 +106,7 @@ def judge_arguments(site: Site, call: ast.Call) -> Arguments:
     tensor, reason = None, ""
     for part in leaves(call):
         value = site.value(part)
-        if value.kind is Kind.TENSOR:
+        if value.kind is ValueKind.TENSOR:
             tensor = tensor or part
         if not reason:
             reason = _why_not_constant(site, part, value)
@@ -140,7 +140,7 @@ def _why_not_constant(site: Site, node: ast.expr, value: Value) -> str:
         return ""
     if value.origin is Origin.SHAPE:
         return f"`{text}` is a size; formatting it would specialise the graph on its value (recompilations)"
-    if value.kind is Kind.TENSOR:
+    if value.kind is ValueKind.TENSOR:
         return f"`{text}` is a tensor"
     return f"`{text}` may not be a constant while Dynamo traces"
 

@@ -11,7 +11,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import elements_of, is_name, is_not, same
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.torch_api import torch_function
-from graphmend_codemod.analysis.values import BOOL, Kind, Value
+from graphmend_codemod.analysis.values import BOOL, Value, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.select.element_writes import asks_gradient
@@ -214,7 +214,7 @@ def _tensor_facts(site: Site, node: ast.expr) -> list[str]:
 def _gradient_facts(inner: Site, given: ast.expr, write: Write) -> list[str]:
     """The condition under which no gradient of zero goes where eager mode sends none."""
     value, env = inner.value(given), inner.place.env
-    if inner.no_grad or value.kind is not Kind.TENSOR or not value.grad or not inner.roots(given, env):
+    if inner.no_grad or value.kind is not ValueKind.TENSOR or not value.grad or not inner.roots(given, env):
         return []
     same_leaves = inner.roots(given, env) <= inner.roots(write.target, env)
     finite = isinstance(given, ast.Name) and is_finite_source(inner, given.id, frozenset())
@@ -293,7 +293,7 @@ def facts_of(site: Site, inner: Site, write: Write, base: ast.expr, asked: list[
 
 def _fitting(site: Site, inner: Site, write: Write, target: Value, fill: Value, name: str) -> list[str]:
     """What must be asked for the target to hold the fill: torch raises where a number does not fit."""
-    if fill.kind is Kind.TENSOR:
+    if fill.kind is ValueKind.TENSOR:
         if write.form is Form.COPY and not fill.is_single and fill.shape != target.shape:
             raise NotProven(f"`{site.text(write.fill)}` may have a different shape from `{name}`")
         if fill.is_tensor and fill.dtype == target.dtype:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import shape_needs, speculation
 from graphmend_codemod.analysis.patterns import is_attribute, is_none, operands_of
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
-from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.edits import computed_in_front
@@ -229,7 +229,7 @@ class _Branch:
         return node.attr if own and isinstance(node, ast.Attribute) else None
 
     def _is_tensor(self, node: ast.expr) -> bool:
-        return self.site.evaluator.value(node, self.env).kind is Kind.TENSOR
+        return self.site.evaluator.value(node, self.env).kind is ValueKind.TENSOR
 
     def conditions(self) -> list[str]:
         """What the header asks for: that tensors are tensors, and what computes in any case does not raise."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import walk_scope
-from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.rules.framework.site import Site
 
 _AS_THEIR_ARGUMENTS = frozenset({"builtins.min", "builtins.max", "builtins.abs", "builtins.sum"})
@@ -25,7 +25,7 @@ def may_be_tensor(site: Site, node: ast.expr, steps: int = _STEPS) -> bool:
     if isinstance(node, ast.Call):
         passes = site.resolve(node.func) in _AS_THEIR_ARGUMENTS
         return passes and any(may_be_tensor(site, argument, steps - 1) for argument in node.args)
-    if not isinstance(node, ast.Name) or site.value(node).kind is not Kind.UNKNOWN:
+    if not isinstance(node, ast.Name) or site.value(node).kind is not ValueKind.UNKNOWN:
         return False
     sources = [*_assigned(site, node.id), *(_elements(site, node.id) if steps == _STEPS else ())]
     return any(may_be_tensor(site, source, steps - 1) for source in sources)

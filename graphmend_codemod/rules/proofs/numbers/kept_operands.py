@@ -11,7 +11,7 @@ from graphmend_codemod.analysis.patterns import is_none
 from graphmend_codemod.analysis.scope import dotted, parents_in, walk_in_layers
 from graphmend_codemod.analysis.speculation import is_loud_property, short
 from graphmend_codemod.analysis.torch_api import torch_function
-from graphmend_codemod.analysis.values import BOOL, SCALAR, Kind, Value
+from graphmend_codemod.analysis.values import BOOL, SCALAR, Value, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.condition_parts import number_of
@@ -145,7 +145,7 @@ def _peeled(site: Site, node: ast.expr) -> ast.expr:
             inner = inner.args[0]
         else:
             break
-    return inner if sure or site.value(inner).kind is Kind.TENSOR else node
+    return inner if sure or site.value(inner).kind is ValueKind.TENSOR else node
 
 
 def _assume(site: Site, node: ast.stmt, floating: str) -> list[str]:
@@ -165,9 +165,9 @@ def _assume(site: Site, node: ast.stmt, floating: str) -> list[str]:
     wanted = [*(beside if floating else ()), *(read if floating == "all" else ())]
     for key in dict.fromkeys(each for each in [*beside, *read] if each is not None):
         value = site.evaluator.value(ast.parse(key, mode="eval").body, env)
-        if value.kind is Kind.UNKNOWN:
+        if value.kind is ValueKind.UNKNOWN:
             value = site.evaluator.names.tensor(hint=True)
-        if value.kind is not Kind.TENSOR:
+        if value.kind is not ValueKind.TENSOR:
             continue
         # The header asks whether it is None.
         value = value._replace(optional=False, hint=value.hint or value.optional)

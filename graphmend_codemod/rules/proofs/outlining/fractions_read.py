@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.scope import walk
-from graphmend_codemod.analysis.values import BOOL, Kind, Value, canonical_dtype, is_floating_dtype
+from graphmend_codemod.analysis.values import BOOL, Value, ValueKind, canonical_dtype, is_floating_dtype
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.evidence import assigned
 
@@ -56,11 +56,11 @@ def whole_at_trace(site: Site, node: ast.expr) -> list[str]:
         plain = plain and not isinstance(node, ast.Subscript)
         node = operands[0]
     value = site.value(node)
-    if (value.dtype or "").startswith("torch.") or value.kind is Kind.PYTHON or not _is_read(site, node):
+    if (value.dtype or "").startswith("torch.") or value.kind is ValueKind.PYTHON or not _is_read(site, node):
         return []
-    if value.kind is Kind.TENSOR and not value.hint and not value.optional:
+    if value.kind is ValueKind.TENSOR and not value.hint and not value.optional:
         return [f"not {node.id}.is_floating_point()"]
-    if value.kind is not Kind.TENSOR and not plain:
+    if value.kind is not ValueKind.TENSOR and not plain:
         return []  # it may be a list of tensors
     return [f"isinstance({node.id}, {site.torch}.Tensor)", f"not {node.id}.is_floating_point()"]
 

@@ -14,7 +14,7 @@ from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.patterns import all_names, elements_of, is_attribute, is_name, rebinds
 from graphmend_codemod.analysis.scope import children, parameters, walk, walk_scope
-from graphmend_codemod.analysis.values import Kind, Origin, Value
+from graphmend_codemod.analysis.values import Origin, Value, ValueKind
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -133,7 +133,7 @@ class Arguments:
         value = self._site.value(ast.Name(name, ast.Load()))
         if not self._is_bound(name):
             raise NotProven(f"`{name}` may be unbound before the loop")
-        if value.kind is Kind.TENSOR or (value.kind is Kind.UNKNOWN and self._used_as_tensor(name)):
+        if value.kind is ValueKind.TENSOR or (value.kind is ValueKind.UNKNOWN and self._used_as_tensor(name)):
             return self._tensor(name)
         if value.callee is None and value.instance_of is None and not self._used_as_tensor(name):
             kind = self._number(name, value)

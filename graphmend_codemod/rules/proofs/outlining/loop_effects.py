@@ -10,7 +10,7 @@ from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.patterns import all_names
 from graphmend_codemod.analysis.scope import children, walk_scope
-from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
@@ -82,7 +82,7 @@ def _effect(site: Site, call: ast.Call) -> aliasing.Effect:
     """What a call does; a method is taken for that of a tensor, since tensors and numbers are all that is handed in."""
     qualified = site.resolve(call.func)
     if qualified is None and isinstance(call.func, ast.Attribute):
-        if call.func.attr in aliasing.CONTAINER_METHODS and site.value(call.func.value).kind is not Kind.TENSOR:
+        if call.func.attr in aliasing.CONTAINER_METHODS and site.value(call.func.value).kind is not ValueKind.TENSOR:
             return aliasing.unknown(call, call.func.value)  # `seen.add(x)`, `rows.sort()`
         return aliasing.of_operator(call.func.attr, call, call.func.value)
     return effect_of(site.evaluator, call, site.place.env)

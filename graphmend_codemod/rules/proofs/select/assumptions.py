@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.interpreter import Env
-from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.analysis.values import ValueKind
 
 
 class Assumption(NamedTuple):
@@ -45,5 +45,5 @@ def is_dotted(text: str) -> bool:
 def equate(env: Env, what: str, one: str | None, other: str | None) -> None:
     """All tensors of the dtype (shape) `one` have the dtype (shape) `other`."""
     for name, value in env.items():
-        if value.kind is Kind.TENSOR and getattr(value, what) == one:
+        if value.kind is ValueKind.TENSOR and getattr(value, what) == one:
             env[name] = value._replace(dtype=other) if what == "dtype" else value._replace(shape=other)

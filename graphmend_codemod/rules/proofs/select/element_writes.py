@@ -17,7 +17,7 @@ from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import REDUCTIONS, SAME_ANY_DTYPE, SAME_IF_FLOATING, torch_function
-from graphmend_codemod.analysis.values import BOOL, Kind, Value
+from graphmend_codemod.analysis.values import BOOL, Value, ValueKind
 from graphmend_codemod.core.findings import Original
 from graphmend_codemod.rules.framework.edits import in_front
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
@@ -134,7 +134,7 @@ def _write(site: Site, statement: ast.stmt) -> Write | None:
         raise NotProven(cannot_infer_tensor(site, target.value))
     if any(isinstance(part, ast.NamedExpr) for part in walk(statement)):
         raise NotProven(f"`{speculation.short(statement)}` binds a name")
-    mask = target.slice if site.value(target.slice).kind is Kind.TENSOR else None
+    mask = target.slice if site.value(target.slice).kind is ValueKind.TENSOR else None
     if mask is not None and site.value(mask).dtype != BOOL:
         raise NotProven(f"cannot infer that `{speculation.short(mask)}` is a mask; convert it: `.bool()`")
     given: ast.expr = statement.value  # type: ignore[attr-defined]
@@ -188,7 +188,7 @@ class _Judge(Judge):
         if write.mask is not None:
             self._judge_mask(write, write.mask, env)
         value, tensor = evaluator.value(item.value, env), evaluator.value(write.target.value, env)
-        if value.kind is Kind.TENSOR:
+        if value.kind is ValueKind.TENSOR:
             self._judge_tensor(write, value, tensor)
             own = self.site.roots(write.target.value, env)
             if not self.site.roots(write.given, env) <= own:
@@ -211,7 +211,7 @@ class _Judge(Judge):
         if isinstance(literal, (ast.Constant, ast.JoinedStr)) and not isinstance(number, (int, float)):
             raise NotProven(f"`{speculation.short(node)}` is neither a Tensor nor a number")
         known = isinstance(number, (int, float)) or self.site.resolve(literal) in _INFINITIES
-        if not known and value.kind is Kind.UNKNOWN:
+        if not known and value.kind is ValueKind.UNKNOWN:
             if dotted(node) is None:
                 raise NotProven(cannot_infer_tensor(self.site, node))
             self._ask(f"isinstance({self.site.text(node)}, (int, float))", write)

@@ -9,7 +9,7 @@ from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.patterns import all_given, all_names
 from graphmend_codemod.analysis.scope import children, walk_scope
-from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.rules.framework.site import Site
 
 
@@ -41,7 +41,7 @@ def gradient_leaves(site: Site, node: ast.expr, env: Env) -> list[ast.expr]:
         own = isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name)
         if isinstance(part, ast.Name) or own:
             value = site.evaluator.value(part, env)
-            if value.kind is Kind.TENSOR and value.grad:
+            if value.kind is ValueKind.TENSOR and value.grad:
                 found.append(part)
     return found
 

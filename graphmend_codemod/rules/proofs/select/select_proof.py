@@ -18,7 +18,7 @@ from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow, rename_dtype
 from graphmend_codemod.analysis.patterns import all_names, same
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
-from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value
+from graphmend_codemod.analysis.values import SCALAR, Origin, Value, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
@@ -168,7 +168,7 @@ class Judge:
         env = {name: _without_layer_dtype(value) for name, value in env.items()}
         for what, one, other in self.assumed:
             value = self.site.evaluator.value(ast.parse(one, mode="eval").body, env)
-            if value.kind is not Kind.TENSOR or value.dtype is None:
+            if value.kind is not ValueKind.TENSOR or value.dtype is None:
                 raise NotProven(f"cannot infer the dtype of `{one}`; convert it first: `.to(dtype)`")
             if what == "floating":
                 if value.dtype.startswith("torch.") and not value.is_floating:
@@ -330,7 +330,7 @@ class Judge:
                     value = self.site.evaluator.value(node, arm.env)
                     if isinstance(node, ast.Name) and node.id in made:
                         continue
-                    if value.kind is Kind.TENSOR and value.hint:
+                    if value.kind is ValueKind.TENSOR and value.hint:
                         tensors[self.site.text(node)] = None
                     elif expression not in tests and _may_be_no_number(node, value):
                         numbers[self.site.text(node)] = None

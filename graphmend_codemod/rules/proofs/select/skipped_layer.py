@@ -14,7 +14,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis.patterns import all_names, is_not, is_within, reads_name, stored_names
 from graphmend_codemod.analysis.scope import walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.deciding import (
@@ -208,7 +208,7 @@ class _Region:
         asked = []
         for node, value in self.assumed.values():
             text = flag_text(self.here, node, value)
-            unknown = isinstance(node, ast.Name) and self.here.value(node).kind is Kind.UNKNOWN
+            unknown = isinstance(node, ast.Name) and self.here.value(node).kind is ValueKind.UNKNOWN
             if text is None and unknown and isinstance(node, ast.Name) and self._is_bound(node.id):
                 text = f"{node.id} is True" if value else f"({node.id} is None or {node.id} is False)"
             read = all_names(node)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.calls import keyword
-from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.project.summary.candidates import ANSWERS
 from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
@@ -44,7 +44,7 @@ def found(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
         return _repeated(site, node, name)
     if called is None and isinstance(node.func, ast.Attribute) and node.func.attr in FINDS:
         known = site.value(node.func.value)
-        sure = known.kind is Kind.TENSOR or (known.kind is Kind.UNKNOWN and node.func.attr != "unique")
+        sure = known.kind is ValueKind.TENSOR or (known.kind is ValueKind.UNKNOWN and node.func.attr != "unique")
         sure = sure or is_given_to_forward(site, node.func.value)
         name = node.func.attr if sure else None
     if name in FINDS or (name == "where" and len(node.args) == 1 and not node.keywords):
@@ -167,7 +167,7 @@ def ordered(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
         advice = "manually compare the whole tensors: `(x < y).all()`"
         return Untraced(node, "data-dependent branch on the elements of a tensor", advice)
     cut = sources[0].value if sources and isinstance(sources[0], ast.Subscript) else None
-    if isinstance(cut, ast.Name) and site.value(cut).kind is Kind.UNKNOWN:
+    if isinstance(cut, ast.Name) and site.value(cut).kind is ValueKind.UNKNOWN:
         return Untraced(node, "may be a data-dependent branch", cannot_infer_tensor(site, cut))
     return None
 

@@ -11,7 +11,7 @@ from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.likely_tensors import is_no_tensor
 from graphmend_codemod.analysis.patterns import asks_identity, is_name, is_none
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
-from graphmend_codemod.analysis.values import BOOL, Kind
+from graphmend_codemod.analysis.values import BOOL, ValueKind
 from graphmend_codemod.project.entrances import CALLS
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
@@ -130,7 +130,7 @@ def absent_parameters(site: Site) -> frozenset[str]:
 
 def is_tensor_or_number(site: Site, node: ast.expr) -> bool:
     """True for a parameter that its annotation allows to be a tensor and to be a number: `time: float | Tensor`."""
-    if not isinstance(node, ast.Name) or site.value(node).kind is not Kind.UNKNOWN:
+    if not isinstance(node, ast.Name) or site.value(node).kind is not ValueKind.UNKNOWN:
         return False
     scope = site.evaluator.scope
     arguments = scope.node.args
@@ -151,7 +151,7 @@ def is_given_to_forward(site: Site, node: ast.expr) -> bool:
     scope = site.evaluator.scope
     if not isinstance(node, ast.Name) or scope.node.name not in CALLS or scope.self_name is None:
         return False
-    if site.value(node).kind is not Kind.UNKNOWN or _is_assigned_before(site, node.id):
+    if site.value(node).kind is not ValueKind.UNKNOWN or _is_assigned_before(site, node.id):
         return False
     named = [*scope.node.args.posonlyargs, *scope.node.args.args]
     given = named[1 : len(named) - len(scope.node.args.defaults)]
@@ -217,7 +217,7 @@ def _is_computed(site: Site, node: ast.expr, names: int = 3) -> bool:
         return (largest and next(tensors, None) is not None) or called == "numpy.prod"
     if isinstance(node, ast.Subscript):
         return _is_of_array(site, node)
-    if not isinstance(node, ast.Name) or not names or site.value(node).kind is not Kind.UNKNOWN:
+    if not isinstance(node, ast.Name) or not names or site.value(node).kind is not ValueKind.UNKNOWN:
         return False
     values = assigned(site, node.id)
     return len(values) == 1 and _is_computed(site, values[0], names - 1)

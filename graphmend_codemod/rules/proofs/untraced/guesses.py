@@ -9,7 +9,7 @@ from collections.abc import Callable
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import all_given, asks_identity, is_name
 from graphmend_codemod.analysis.scope import dotted, parameters
-from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.project.index.facts import AttributeFact, AttributeKind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.bindings import is_assigned
@@ -100,8 +100,8 @@ def seems_drawn(site: Site, node: ast.expr) -> bool:
 
 def _is_tensor(guess: Guess, source: Source) -> bool | None:
     node, value = source.node, guess.value(source)
-    if value is not None and value.kind is not Kind.UNKNOWN:
-        return value.kind is Kind.TENSOR
+    if value is not None and value.kind is not ValueKind.UNKNOWN:
+        return value.kind is ValueKind.TENSOR
     if isinstance(node, ast.Name) and _LENGTHS.search(node.id) is not None:
         return _is_length(guess, source)
     if isinstance(node, ast.Name):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import asks_identity, is_not
-from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
@@ -172,4 +172,4 @@ def _may_read(site: Site, call: ast.Call) -> bool:
         return is_mask(site, call.args[0])
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in _REDUCES or site.resolve(call.func):
         return False
-    return site.value(call.func.value).kind is Kind.UNKNOWN and site.value(call).kind is Kind.UNKNOWN
+    return site.value(call.func.value).kind is ValueKind.UNKNOWN and site.value(call).kind is ValueKind.UNKNOWN
