@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.values import UNKNOWN, Names, Origin, Value, ValueKind, python
+from graphmend_codemod.analysis.values import UNKNOWN, FreshNames, Origin, Value, ValueKind, python
 
 _PYTHON_TYPES = frozenset(
     {
@@ -57,7 +57,7 @@ def alternatives(annotation: str) -> tuple[str, ...]:
     return alternatives(inner[0])
 
 
-def value_of(annotation: str | None, names: Names, origin: Origin = Origin.OTHER) -> Value:
+def value_of(annotation: str | None, names: FreshNames, origin: Origin = Origin.OTHER) -> Value:
     """The value of something with this annotation (resolved source text)."""
     if not annotation:
         return UNKNOWN

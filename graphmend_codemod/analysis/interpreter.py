@@ -15,7 +15,7 @@ from graphmend_codemod.analysis.values import (
     NONE,
     SCALAR,
     UNKNOWN,
-    Names,
+    FreshNames,
     Origin,
     Value,
     ValueKind,
@@ -52,7 +52,7 @@ class Evaluator:
     attributes as `self.name`, were in a recorded run.
     """
 
-    def __init__(self, scope: Scope, names: Names, seen: Mapping[str, str] | None = None) -> None:
+    def __init__(self, scope: Scope, names: FreshNames, seen: Mapping[str, str] | None = None) -> None:
         self.scope = scope
         self.names = names
         self.seen: Mapping[str, str] = seen or {}

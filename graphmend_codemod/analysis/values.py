@@ -133,7 +133,7 @@ def callable_value(qualified: str) -> Value:
     return Value(ValueKind.PYTHON, callee=qualified, truth=None)
 
 
-class Names:
+class FreshNames:
     """Gives out names for unknown dtypes, shapes and objects, in the order of asking."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from graphmend_codemod.analysis.dataflow import Flow
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
 from graphmend_codemod.analysis.program_points import LeaksUnknown, Place
 from graphmend_codemod.analysis.scope import NODE_FIELDS, FunctionNode, Outline, Scope, outline, put_children
-from graphmend_codemod.analysis.values import Names
+from graphmend_codemod.analysis.values import FreshNames
 from graphmend_codemod.core.findings import Finding, Safety
 from graphmend_codemod.core.settings import Settings, selects
 from graphmend_codemod.core.source import SourceFile
@@ -117,13 +117,13 @@ class _Around(NamedTuple):
 
 def _units(node: FunctionNode, qualname: str, around: _Around) -> Iterator[_Unit]:
     """The reached functions in an outermost one, outer ones first."""
-    return _units_in(node, qualname, Names(), around, frozenset(), {}, None)
+    return _units_in(node, qualname, FreshNames(), around, frozenset(), {}, None)
 
 
 def _units_in(
     node: FunctionNode,
     qualname: str,
-    names: Names,
+    names: FreshNames,
     around: _Around,
     closure: frozenset[str],
     env: Env,
