@@ -17,7 +17,7 @@ from graphmend_codemod.analysis.interpreter import Env, Evaluator
 from graphmend_codemod.analysis.iterated import element_of
 from graphmend_codemod.analysis.likely_tensors import likely_tensors
 from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.analysis.program_points import LeaksUnknown, Place, State
+from graphmend_codemod.analysis.program_points import LeaksUnknown, ProgramPoint, State
 from graphmend_codemod.analysis.scope import Scope, bound_in, walk_scope
 from graphmend_codemod.analysis.values import (
     INT64,
@@ -61,7 +61,7 @@ class Flow:
         self.follow_leaks = follow_leaks
         self.origins = origins
         self.lists: Mapping[str, str] = lists or {}
-        self.places: dict[int, Place] = {}
+        self.places: dict[int, ProgramPoint] = {}
         self.nested: dict[int, Env] = {}
         self.answers: dict[tuple[str, int, int], Any] = {}
         self.splits = False
@@ -107,7 +107,9 @@ class Flow:
         return state
 
     def _statement(self, node: ast.stmt, state: State) -> State | None:
-        self.places[id(node)] = Place(node, state.env, state.leaked, self._parents, self._blocks, self._handled > 0)
+        self.places[id(node)] = ProgramPoint(
+            node, state.env, state.leaked, self._parents, self._blocks, self._handled > 0
+        )
         compound = _COMPOUND.get(node.__class__)
         return self._simple(node, state) if compound is None else compound(self, node, state)
 

@@ -7,7 +7,7 @@ import enum
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.analysis.program_points import Place
+from graphmend_codemod.analysis.program_points import ProgramPoint
 from graphmend_codemod.analysis.scope import SCOPES, parameter_names, walk, walk_scope
 
 
@@ -23,7 +23,7 @@ _MODES = frozenset({"no_grad", "enable_grad", "set_grad_enabled", "inference_mod
 _SEES_LOCALS = frozenset({"locals", "vars", "eval", "exec"})
 
 
-def live_after(place: Place, name: str) -> bool:
+def live_after(place: ProgramPoint, name: str) -> bool:
     """True when the value that `name` has after `place.statement` may be read."""
     if is_seen_elsewhere(place.blocks[0][0], name) or _is_read_by_handlers(place, name):
         return True
@@ -89,7 +89,7 @@ def _reads_free(scope: ast.AST, name: str) -> bool:
     return _reads(scope, name)
 
 
-def _is_read_by_handlers(place: Place, name: str) -> bool:
+def _is_read_by_handlers(place: ProgramPoint, name: str) -> bool:
     """True where a `try` around the place reads the name once its block is left, however that happens."""
     for (body, position), (inner, _) in zip(place.blocks, place.blocks[1:], strict=False):
         parent = body[position]

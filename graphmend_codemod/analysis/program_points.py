@@ -20,7 +20,7 @@ class State(NamedTuple):
     leaked: frozenset[str] = frozenset()
 
 
-class Place(NamedTuple):
+class ProgramPoint(NamedTuple):
     """A statement with its surroundings, innermost last. `blocks` pairs each enclosing statement list with the
     position in it of the statement that holds the place."""
 

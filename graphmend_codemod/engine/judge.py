@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphmend_codemod.analysis.dataflow import Flow
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
-from graphmend_codemod.analysis.program_points import LeaksUnknown, Place
+from graphmend_codemod.analysis.program_points import LeaksUnknown, ProgramPoint
 from graphmend_codemod.analysis.scope import NODE_FIELDS, FunctionNode, Outline, Scope, outline, put_children
 from graphmend_codemod.analysis.values import FreshNames
 from graphmend_codemod.core.findings import Finding, Safety
@@ -251,7 +251,9 @@ def _worth(node: Any, matches: _Matches) -> list[tuple[Rule, Match]]:
     return found
 
 
-def _matched_nodes(place: Place, evaluator: Evaluator, asked: dict[type[ast.AST], _Matches]) -> Sequence[ast.AST]:
+def _matched_nodes(
+    place: ProgramPoint, evaluator: Evaluator, asked: dict[type[ast.AST], _Matches]
+) -> Sequence[ast.AST]:
     """The statement itself and the conditional expressions that it evaluates, without those of nested statements."""
     statement = place.statement
     own = (statement,) if statement.__class__ in asked else ()
@@ -266,7 +268,7 @@ def _matched_nodes(place: Place, evaluator: Evaluator, asked: dict[type[ast.AST]
     return [*own, *_conditional_expressions(place, evaluator)]
 
 
-def _conditional_expressions(place: Place, evaluator: Evaluator) -> Iterator[ast.IfExp]:
+def _conditional_expressions(place: ProgramPoint, evaluator: Evaluator) -> Iterator[ast.IfExp]:
     stack: list[ast.AST] = [
         child
         for name, field in ast.iter_fields(place.statement)

@@ -14,7 +14,7 @@ from graphmend_codemod.analysis.dataflow import Flow
 from graphmend_codemod.analysis.gradients import roots
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
 from graphmend_codemod.analysis.liveness import live_after
-from graphmend_codemod.analysis.program_points import Place
+from graphmend_codemod.analysis.program_points import ProgramPoint
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.core.settings import Settings
@@ -68,7 +68,7 @@ class Site(SiteText):
     def __init__(
         self,
         node: ast.AST,
-        place: Place,
+        place: ProgramPoint,
         flow: Flow,
         evaluator: Evaluator,
         source: SourceFile,
@@ -89,7 +89,7 @@ class Site(SiteText):
         self,
         *,
         node: ast.AST | None = None,
-        place: Place | None = None,
+        place: ProgramPoint | None = None,
         written: Mapping[int, tuple[ast.expr, str]] | None = None,
     ) -> Site:
         """The same site but for what is given."""

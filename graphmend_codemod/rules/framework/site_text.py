@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from graphmend_codemod.analysis.program_points import Place
+from graphmend_codemod.analysis.program_points import ProgramPoint
 from graphmend_codemod.core.findings import Original, Span
 from graphmend_codemod.core.source import SourceFile
 
@@ -42,7 +42,7 @@ def _folded(segment: str, node: ast.AST) -> str | None:
 class SiteText:
     """The text of a statement, and the lines that replace it. What is `written` goes in the place of nodes, by id."""
 
-    def __init__(self, place: Place, source: SourceFile, written: Mapping[int, tuple[ast.expr, str]]) -> None:
+    def __init__(self, place: ProgramPoint, source: SourceFile, written: Mapping[int, tuple[ast.expr, str]]) -> None:
         self.place = place
         self.source = source
         self.written = written
