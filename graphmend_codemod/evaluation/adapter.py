@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from graphmend_codemod import __version__
-from graphmend_codemod.evaluation.port import Arm, Culprit, Measured, ModelResult, Sites, Trees, Wanted
+from graphmend_codemod.evaluation.port import Culprit, Measured, MeasuredVersion, ModelResult, Sites, Trees, Wanted
 from graphmend_evaluation import machine, names
 from graphmend_evaluation.changes import Mark
 from graphmend_evaluation.evaluation import (
@@ -275,9 +275,9 @@ def _result(evaluated: ModelEvaluation) -> ModelResult:
     return ModelResult(row.model, _arm(row.before), _arm(row.after), row.problems, versions)
 
 
-def _arm(measured: ModelMeasurement) -> Arm:
+def _arm(measured: ModelMeasurement) -> MeasuredVersion:
     counts = measured.counts
     if not measured.ok or counts is None:
-        return Arm(None, None, False, (), measured.message or measured.status.value)
+        return MeasuredVersion(None, None, False, (), measured.message or measured.status.value)
     sites = tuple(f"{site.path}:{site.line} {site.kind or site.reason}" for site in counts.sites)
-    return Arm(counts.break_events, counts.graphs, counts.whole, sites, "", counts.opaque_operators)
+    return MeasuredVersion(counts.break_events, counts.graphs, counts.whole, sites, "", counts.opaque_operators)

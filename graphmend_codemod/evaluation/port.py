@@ -84,7 +84,7 @@ class Sites:
 
 
 @dataclass(frozen=True)
-class Arm:
+class MeasuredVersion:
     """A model in one version of the code. The numbers are None, and `message` says why, when it was not measured.
 
     `sites` are the places that break, `path:line reason`. `whole` says that every call runs as one graph, `opaque` how
@@ -116,8 +116,8 @@ class ModelResult:
     """
 
     model: str
-    before: Arm
-    after: Arm
+    before: MeasuredVersion
+    after: MeasuredVersion
     problems: tuple[str, ...]
     versions: tuple[tuple[str, str], ...] = ()
     cold: str = ""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from graphmend_codemod.core.findings import why_left
-from graphmend_codemod.evaluation.port import Arm
+from graphmend_codemod.evaluation.port import MeasuredVersion
 from graphmend_codemod.fleet.answers import answer, settings_of
 from graphmend_codemod.fleet.jobs import MIGRATE, Order
 from graphmend_codemod.fleet.results import ALREADY, CLEAN, FAILED, LEFT, MIGRATED, Row
@@ -108,5 +108,5 @@ def _migrated(order: Order, status: str, made: Migration, url: str = "", remarks
     )
 
 
-def _sum(arms: Iterable[Arm]) -> int:
+def _sum(arms: Iterable[MeasuredVersion]) -> int:
     return sum(arm.breaks or 0 for arm in arms)

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
 from graphmend_codemod.core.findings import Finding, Safety
-from graphmend_codemod.evaluation.port import Arm, ModelResult
+from graphmend_codemod.evaluation.port import MeasuredVersion, ModelResult
 from graphmend_codemod.migrate.outcome import Migration, TakenBack
 from graphmend_codemod.reporting.report import plural
 from graphmend_codemod.reporting.rules import cost, explanation, summary
@@ -36,7 +36,7 @@ def message(rule: Rule, applied: Sequence[Finding], files: Collection[str], outc
     return "\n\n".join(blocks) + "\n"
 
 
-def breaks(arm: Arm) -> str:
+def breaks(arm: MeasuredVersion) -> str:
     """How many graph breaks, or that nobody knows."""
     return "not measured" if arm.breaks is None else str(arm.breaks)
 

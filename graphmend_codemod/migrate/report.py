@@ -13,7 +13,7 @@ from graphmend_codemod import __version__
 from graphmend_codemod.core.colour import Paint
 from graphmend_codemod.core.findings import Finding, Safety, why_left
 from graphmend_codemod.core.terminal import printable
-from graphmend_codemod.evaluation.port import Arm, ModelResult
+from graphmend_codemod.evaluation.port import MeasuredVersion, ModelResult
 from graphmend_codemod.migrate.commit_message import before_and_after, breaks, measured_with
 from graphmend_codemod.migrate.helping import what_would_help
 from graphmend_codemod.migrate.outcome import Migration, RuleCommit
@@ -276,7 +276,7 @@ def _finding_dict(finding: Finding) -> dict[str, object]:
     }
 
 
-def _arm_dict(arm: Arm) -> dict[str, object]:
+def _arm_dict(arm: MeasuredVersion) -> dict[str, object]:
     return {
         "graph_breaks": arm.breaks,
         "graphs": arm.graphs,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphmend_codemod.core.findings import Finding, Problem, Safety, Span
 from graphmend_codemod.core.report_folder import report_folder
-from graphmend_codemod.evaluation.port import Arm, Measured, ModelResult
+from graphmend_codemod.evaluation.port import Measured, MeasuredVersion, ModelResult
 from graphmend_codemod.migrate.migration import MigrationError
 from graphmend_codemod.migrate.outcome import Migration, RuleCommit, TakenBack
 from graphmend_codemod.migrate.report import SCHEMA_VERSION
@@ -123,9 +123,9 @@ def _finding(data: dict[str, Any]) -> Finding:
     )
 
 
-def _arm(data: dict[str, Any]) -> Arm:
+def _arm(data: dict[str, Any]) -> MeasuredVersion:
     sites, opaque = tuple(data["sites"]), data.get("opaque_operators", 0)
-    return Arm(data["graph_breaks"], data["graphs"], data["one_graph"], sites, data["error"] or "", opaque)
+    return MeasuredVersion(data["graph_breaks"], data["graphs"], data["one_graph"], sites, data["error"] or "", opaque)
 
 
 def _evaluation(file: Path) -> Evaluation | None:

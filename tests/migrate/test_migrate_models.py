@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod.core.settings import load_settings
-from graphmend_codemod.evaluation.port import Arm, Culprit, Measured, ModelResult, Sites, Trees, Wanted
+from graphmend_codemod.evaluation.port import Culprit, Measured, MeasuredVersion, ModelResult, Sites, Trees, Wanted
 from graphmend_codemod.migrate.migration import Request, migrate
 from graphmend_codemod.migrate.outcome import Migration
 from tests.repository.tools import BROKEN, COMMAND, Repository, default_branch, report_of, run, untouched
@@ -65,8 +65,8 @@ class FakeJudge:
     def verdict(self, sites: Sites, changed: Sequence[str]) -> Measured:
         roots = (self._trees.base, self._trees.head)
         breaks = [("torch.where" not in (root / "zoo/model.py").read_text()) + 1 for root in roots]
-        arms = [Arm(count, count + 1, False, ("zoo/model.py:15 log",), "") for count in breaks]
-        lost = Arm(None, None, False, (), "ValueError: no weights here")
+        arms = [MeasuredVersion(count, count + 1, False, ("zoo/model.py:15 log",), "") for count in breaks]
+        lost = MeasuredVersion(None, None, False, (), "ValueError: no weights here")
         first, *others = self._wanted.named
         models = (
             ModelResult(first, arms[0], arms[1], (), (("python", "3.11.7"), ("torch", "2.13.0"))),
