@@ -157,7 +157,7 @@ class Measured:
         return replace(self, remarks=remarks, evaluation=evaluation)
 
 
-class Judge(Protocol):
+class ModelMeasurer(Protocol):
     """Measures the models."""
 
     def verdict(self, sites: Sites, changed: Sequence[str]) -> Measured:
@@ -170,7 +170,7 @@ class Judge(Protocol):
 class Measure(Protocol):
     """Prepares to measure what is wanted."""
 
-    def __call__(self, trees: Trees, wanted: Wanted, progress: Callable[[str], None]) -> Judge: ...
+    def __call__(self, trees: Trees, wanted: Wanted, progress: Callable[[str], None]) -> ModelMeasurer: ...
 
 
 def require_evaluation(wanted: Wanted) -> None:
@@ -199,7 +199,7 @@ def can_evaluate() -> bool:
     return torch_is_installed()
 
 
-def measure(trees: Trees, wanted: Wanted, progress: Callable[[str], None]) -> Judge:
+def measure(trees: Trees, wanted: Wanted, progress: Callable[[str], None]) -> ModelMeasurer:
     """`Measure` with the evaluation stage: in child processes, so that a model that fails costs only its row."""
     from graphmend_codemod.evaluation.adapter import Evaluating
 

@@ -21,7 +21,16 @@ from graphmend_codemod.core.report_folder import report_folder
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.evaluation import port
 from graphmend_codemod.evaluation.model_modules import missing_module
-from graphmend_codemod.evaluation.port import Culprit, Judge, Measure, Measured, MeasuringError, Sites, Trees, Wanted
+from graphmend_codemod.evaluation.port import (
+    Culprit,
+    Measure,
+    Measured,
+    MeasuringError,
+    ModelMeasurer,
+    Sites,
+    Trees,
+    Wanted,
+)
 from graphmend_codemod.migrate import commit_message
 from graphmend_codemod.migrate import report as views
 from graphmend_codemod.migrate.outcome import Migration, RuleCommit, TakenBack
@@ -222,7 +231,7 @@ class _Run:
                 measured = judge.finish(measured)
             return fixed, measured.noting(changed_meanwhile(state, checkout_state(self._checkout)))
 
-    def _verdicts(self, fixed: Fixed, judge: Judge) -> tuple[Fixed, Measured]:
+    def _verdicts(self, fixed: Fixed, judge: ModelMeasurer) -> tuple[Fixed, Measured]:
         known: set[Culprit] = set()
         for _ in range(_MOST_VERDICTS):
             measured = judge.verdict(self._sites(fixed), self._changed(fixed))
