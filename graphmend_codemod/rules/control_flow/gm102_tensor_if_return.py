@@ -39,7 +39,7 @@ from graphmend_codemod.rules.proofs.select.assumptions import Facts
 from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves
 from graphmend_codemod.rules.proofs.select.select_proof import judge
 from graphmend_codemod.rules.proofs.select.select_text import values_of, where, where_taken
-from graphmend_codemod.rules.proofs.select.selection import Arm, Assignment, Selection, under_static
+from graphmend_codemod.rules.proofs.select.selection import Assignment, Branch, Selection, under_static
 
 _SETUP = """
 import torch
@@ -150,8 +150,8 @@ def early_return(site: Site, node: ast.If) -> Diagnostic | None:
         return Diagnostic(message, declined=str(reason))
 
 
-def _exits(site: Site, node: ast.If) -> tuple[list[Arm], list[ast.stmt]]:
-    found: list[Arm] = []
+def _exits(site: Site, node: ast.If) -> tuple[list[Branch], list[ast.stmt]]:
+    found: list[Branch] = []
     current: ast.stmt = node
     where_is: Site | None = site
     while isinstance(current, ast.If) and where_is is not None:
@@ -172,7 +172,7 @@ def _exits(site: Site, node: ast.If) -> tuple[list[Arm], list[ast.stmt]]:
     return _last(found, current, where_is)
 
 
-def _last(found: list[Arm], first: ast.stmt, site: Site) -> tuple[list[Arm], list[ast.stmt]]:
+def _last(found: list[Branch], first: ast.stmt, site: Site) -> tuple[list[Branch], list[ast.stmt]]:
     """The arms with the last one, and its statements: it may assign variables before it returns."""
     block = [first, *site.following()]
     end = next((number for number, each in enumerate(block) if not _assigns(each)), len(block) - 1)
@@ -183,7 +183,7 @@ def _last(found: list[Arm], first: ast.stmt, site: Site) -> tuple[list[Arm], lis
         if is_seen_elsewhere(site.evaluator.scope.node.body, name):
             raise NotProven(f"`{name}`, which the code after the branch assigns, may be read by another function")
     result = _in_place_of(_returned(block[end]), block[:end])
-    return [*found, Arm(None, (Assignment(block[end], _RESULT, result),), dict(site.place.env))], block[: end + 1]
+    return [*found, Branch(None, (Assignment(block[end], _RESULT, result),), dict(site.place.env))], block[: end + 1]
 
 
 def _assigns(statement: ast.stmt) -> bool:
@@ -232,8 +232,8 @@ def _is_read_next(made: list[ast.stmt], returned: ast.expr) -> bool:
     return mentions(returned, name)
 
 
-def _exit(condition: Condition | None, statement: ast.stmt, site: Site) -> Arm:
-    return Arm(condition, (Assignment(statement, _RESULT, _returned(statement)),), dict(site.place.env))
+def _exit(condition: Condition | None, statement: ast.stmt, site: Site) -> Branch:
+    return Branch(condition, (Assignment(statement, _RESULT, _returned(statement)),), dict(site.place.env))
 
 
 def _returned(statement: ast.stmt) -> ast.expr:

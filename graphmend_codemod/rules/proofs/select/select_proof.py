@@ -27,7 +27,7 @@ from graphmend_codemod.rules.proofs.memory.written_inputs import asked_of_gradie
 from graphmend_codemod.rules.proofs.select.assumptions import Assumption, Facts, equate, is_dotted
 from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves, is_finite_source, read_values
 from graphmend_codemod.rules.proofs.select.identity import asked_of_names, shown_names
-from graphmend_codemod.rules.proofs.select.selection import VALUE, Arm, Assignment, Selection
+from graphmend_codemod.rules.proofs.select.selection import VALUE, Assignment, Branch, Selection
 
 J = TypeVar("J", bound="Judge")
 _ROUNDS = 6
@@ -104,7 +104,7 @@ class Judge:
             raise NotProven(f"{self.verdict.raises} where eager mode skips it")
         return needs
 
-    def _judge_condition(self, position: int, arm: Arm) -> None:
+    def _judge_condition(self, position: int, arm: Branch) -> None:
         if arm.condition is None:
             return
         if arm.condition.skipped is not None:

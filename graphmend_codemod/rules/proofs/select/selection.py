@@ -32,7 +32,7 @@ class Assignment(NamedTuple):
     value: ast.expr
 
 
-class Arm(NamedTuple):
+class Branch(NamedTuple):
     """One branch: its assignments, and what holds where it begins. `condition` is None for `else`."""
 
     condition: Condition | None
@@ -83,12 +83,12 @@ def _assigned(site: Site, body: Sequence[ast.stmt]) -> tuple[Assignment, ...]:
 
 def arms(
     site: Site, node: ast.If, read: Callable[[Site, Sequence[ast.stmt]], tuple[Assignment, ...]] = _assigned
-) -> tuple[Arm, ...]:
+) -> tuple[Branch, ...]:
     """The branches of `node` and of the `elif`s after it; the last one is the `else`, empty if there is none.
 
     `read` says what a branch assigns.
     """
-    found: list[Arm] = []
+    found: list[Branch] = []
     current, where = node, site
     while True:
         condition = split(where, current.test)
@@ -96,16 +96,16 @@ def arms(
             raise NotProven(
                 f"`{site.text(current.test)}` does not test a value that graphmend can infer to be a Tensor"
             )
-        found.append(Arm(condition, read(where, current.body), _env_of(where, current.body)))
+        found.append(Branch(condition, read(where, current.body), _env_of(where, current.body)))
         inner = current.orelse
         following = site.at(inner[0]) if len(inner) == 1 else None
         if following is None or not isinstance(inner[0], ast.If):
-            found.append(Arm(None, read(where, inner), _env_of(where, inner)))
+            found.append(Branch(None, read(where, inner), _env_of(where, inner)))
             return under_static(site, found)
         current, where = inner[0], following
 
 
-def under_static(site: Site, selection: list[Arm]) -> tuple[Arm, ...]:
+def under_static(site: Site, selection: list[Branch]) -> tuple[Branch, ...]:
     """All branches where the static part of the first test holds, as it does wherever the select runs."""
     first = selection[0].condition
     for arm in selection:
@@ -128,7 +128,7 @@ class Selection:
 
     site: Site
     node: ast.If
-    arms: tuple[Arm, ...]
+    arms: tuple[Branch, ...]
     names: tuple[str, ...]
 
     @property
@@ -163,10 +163,10 @@ class Selection:
             if any(self._reads(arm, item) for arm in self.arms if item not in arm.assignments):
                 raise NotProven(f"`{item.name}` is used in several branches")
 
-    def _reads(self, arm: Arm, item: Assignment) -> bool:
+    def _reads(self, arm: Branch, item: Assignment) -> bool:
         return reads_before_writing([other.statement for other in arm.assignments], item.name)
 
-    def value_of(self, arm: Arm, name: str) -> ast.expr:
+    def value_of(self, arm: Branch, name: str) -> ast.expr:
         """What `name` is after `arm`."""
         return next((item.value for item in arm.assignments if item.name == name), ast.Name(name, ast.Load()))
 
@@ -175,8 +175,8 @@ def expression_selection(site: Site, node: ast.IfExp, condition: Condition) -> S
     """The selection that a conditional expression is: two branches that give one value, which has no name."""
     name, statement = VALUE, site.place.statement
     arms = [
-        Arm(condition, (Assignment(statement, name, node.body),), dict(site.place.env)),
-        Arm(None, (Assignment(statement, name, node.orelse),), dict(site.place.env)),
+        Branch(condition, (Assignment(statement, name, node.body),), dict(site.place.env)),
+        Branch(None, (Assignment(statement, name, node.orelse),), dict(site.place.env)),
     ]
     for key in evidence(site.evaluator, condition.tensors[0], site.place.env):
         known = site.place.env.get(key)
