@@ -25,7 +25,7 @@ from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.left_out import without_messages
 from graphmend_codemod.rules.proofs.select.assumptions import Assumption
-from graphmend_codemod.rules.proofs.select.select_proof import Judge, judged
+from graphmend_codemod.rules.proofs.select.select_proof import SelectProof, judged
 from graphmend_codemod.rules.proofs.select.select_text import where
 from graphmend_codemod.rules.proofs.select.selection import Assignment, Selection, arms, assignments
 
@@ -169,7 +169,7 @@ def _check_mask(selection: Selection, reader: _Reader) -> None:
                 raise NotProven(f"`{speculation.short(each.statement)}` writes under the mask that the test looks at")
 
 
-class _Judge(Judge):
+class _Judge(SelectProof):
     """Judges branches that write elements. `asked` are conditions of their own."""
 
     def __init__(self, selection: Selection, assumed: tuple[Assumption, ...], reader: _Reader) -> None:

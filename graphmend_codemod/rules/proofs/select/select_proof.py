@@ -29,7 +29,7 @@ from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leav
 from graphmend_codemod.rules.proofs.select.identity import asked_of_names, shown_names
 from graphmend_codemod.rules.proofs.select.selection import VALUE, Assignment, Branch, Selection
 
-J = TypeVar("J", bound="Judge")
+J = TypeVar("J", bound="SelectProof")
 _ROUNDS = 6
 _NAMELESS = {VALUE: "the conditional expression", "the result": "the returned value"}
 _NUMBERS = frozenset({Origin.CONFIG, Origin.OTHER})
@@ -37,7 +37,7 @@ _NUMBERS = frozenset({Origin.CONFIG, Origin.OTHER})
 
 def judge(selection: Selection) -> Facts:
     """The facts under which the select means the same; NotProven if there are none."""
-    facts, site = judged(selection, Judge).result(), selection.site
+    facts, site = judged(selection, SelectProof).result(), selection.site
     tensors = [tensor for arm in selection.arms if arm.condition for tensor in arm.condition.tensors]
     asked = [each for tensor in tensors for each in asked_of_gradients(site, tensor)]
     if not asked or not any(value.grad for value in site.place.env.values() if value.is_tensor):
@@ -57,7 +57,7 @@ def judged(selection: Selection, judging: Callable[[Selection, tuple[Assumption,
     raise NotProven("cannot infer the dtypes and shapes of the values in its branches")
 
 
-class Judge:
+class SelectProof:
     """Judges all branches under some assumptions."""
 
     def __init__(self, selection: Selection, assumed: tuple[Assumption, ...]) -> None:
