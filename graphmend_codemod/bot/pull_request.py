@@ -55,7 +55,7 @@ CHANGES = frozenset({Done.OPENED, Done.UPDATED, Done.CLOSED})
 
 
 @dataclass(frozen=True)
-class Request:
+class PullRequestOptions:
     """What a user asks for. What is None comes from `[tool.graphmend.pull-request]` at the base, or from the forge.
 
     `evaluate` and `wanted` are those of a migration; with `evaluate` false no code of the repository runs. `earlier` is
@@ -92,7 +92,7 @@ class Outcome:
 
 
 def open_pull_request(
-    request: Request,
+    request: PullRequestOptions,
     forge: Forge,
     workspace: Git,
     transfer: Callable[[Project], Transfer],
@@ -120,7 +120,7 @@ class _Run:
 
     def __init__(
         self,
-        request: Request,
+        request: PullRequestOptions,
         forge: Forge,
         workspace: Git,
         transfer: Callable[[Project], Transfer],

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from graphmend_codemod.bot.pull_request import Outcome, Progress, Request, open_pull_request
+from graphmend_codemod.bot.pull_request import Outcome, Progress, PullRequestOptions, open_pull_request
 from graphmend_codemod.bot.workspace import make_workspace
 from graphmend_codemod.forge.base import ForgeError, Project
 from graphmend_codemod.forge.clients import connect
@@ -68,7 +68,7 @@ def find_credential(location: Location, environment: MutableMapping[str, str] | 
 
 
 def run_bot(
-    request: Request,
+    request: PullRequestOptions,
     location: Location,
     checkout: Checkout | None,
     credential: Credential,

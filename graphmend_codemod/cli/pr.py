@@ -16,7 +16,7 @@ from graphmend_codemod.core.extras import require
 from graphmend_codemod.core.terminal import printable, say
 
 if TYPE_CHECKING:
-    from graphmend_codemod.bot.pull_request import Outcome, Request
+    from graphmend_codemod.bot.pull_request import Outcome, PullRequestOptions
     from graphmend_codemod.forge.credentials import Credential
     from graphmend_codemod.migrate.saved import Earlier
     from graphmend_codemod.repository.checkout import Checkout
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     """Do it, tell what was done, and return the exit code."""
     require("bot", "`graphmend pr`")
     from graphmend_codemod.bot import runner
-    from graphmend_codemod.bot.pull_request import Request
+    from graphmend_codemod.bot.pull_request import PullRequestOptions
     from graphmend_codemod.core.interruption import Interrupted
     from graphmend_codemod.core.progress import ProgressLine
     from graphmend_codemod.forge.base import ForgeError
@@ -119,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
     from graphmend_codemod.migrate.migration import MigrationError
     from graphmend_codemod.repository.git import RepositoryError
 
-    request = Request(
+    request = PullRequestOptions(
         settings=partial(options.settings_from, args),
         base=args.base,
         branch=args.branch,
@@ -156,7 +156,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _earlier(args: argparse.Namespace, request: Request, checkout: Checkout | None) -> Earlier:
+def _earlier(args: argparse.Namespace, request: PullRequestOptions, checkout: Checkout | None) -> Earlier:
     """The migration whose branch `--from` names. Raises CommandError where other options contradict it."""
     from graphmend_codemod.migrate.saved import earlier_migration
 

@@ -69,7 +69,7 @@ def _pull_request(order: Order) -> Row:
 
     told = order.options
     location, checkout = runner.find_repository(order.location, "origin", kind=told.forge, api=told.api)
-    request = pull_request.Request(
+    request = pull_request.PullRequestOptions(
         settings=settings_of(order),
         branch=told.branch,
         fork=told.fork,
