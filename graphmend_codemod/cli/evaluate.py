@@ -62,9 +62,9 @@ def run(args: argparse.Namespace) -> int:
     from graphmend_codemod.core.colour import paint_for
     from graphmend_codemod.core.interruption import Interrupted
     from graphmend_codemod.core.progress import ProgressLine
-    from graphmend_codemod.evaluation.compare_refs import EvaluationError, Request, evaluate
+    from graphmend_codemod.evaluation.compare_refs import CompareOptions, EvaluationError, evaluate
 
-    request = Request(
+    request = CompareOptions(
         repository=Path(args.repository),
         settings=partial(options.settings_from, args),
         base=args.base,

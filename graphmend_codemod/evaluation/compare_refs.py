@@ -33,7 +33,7 @@ class EvaluationError(Exception):
 
 
 @dataclass(frozen=True)
-class Request:
+class CompareOptions:
     """What a user asks for; `base` None means where the branch of `head` began.
 
     `repository` is the repository's folder, or that of a project in it. `settings` gives the settings at a path of the
@@ -66,7 +66,7 @@ class Evaluated:
         return 1 if self.evaluation.problems or self.evaluation.reverted else 0
 
 
-def evaluate(request: Request, progress: Callable[[str], None] = lambda line: None) -> Evaluated:
+def evaluate(request: CompareOptions, progress: Callable[[str], None] = lambda line: None) -> Evaluated:
     """Evaluate. Raises `EvaluationError` when it cannot be done, `SettingsError` for settings that cannot be used."""
     with without_git_environment(), interruptible() as interruption:
 
@@ -83,7 +83,7 @@ def evaluate(request: Request, progress: Callable[[str], None] = lambda line: No
             raise EvaluationError(f"{where}{error.strerror or error}") from error
 
 
-def _evaluate(request: Request, progress: Callable[[str], None]) -> Evaluated:
+def _evaluate(request: CompareOptions, progress: Callable[[str], None]) -> Evaluated:
     port.require_evaluation(request.wanted)
     checkout = open_checkout(request.repository)
     head = resolve_commit(checkout, request.head)
@@ -129,7 +129,7 @@ def _evaluate(request: Request, progress: Callable[[str], None]) -> Evaluated:
 
 
 def _measured(
-    request: Request, settings: Settings, trees: Trees, changed: Sequence[str], progress: Callable[[str], None]
+    request: CompareOptions, settings: Settings, trees: Trees, changed: Sequence[str], progress: Callable[[str], None]
 ) -> Measured:
     wanted = request.wanted
     if not wanted.named:
