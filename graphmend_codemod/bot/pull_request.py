@@ -251,7 +251,7 @@ class _Run:
         """Migrate the base, and once more if it moved meanwhile."""
         for left in reversed(range(_MIGRATIONS)):
             made = migration.migrate(
-                migration.Request(
+                migration.MigrationOptions(
                     repository=self._git.folder,
                     settings=self._request.settings,
                     base=self._base,

@@ -89,10 +89,10 @@ def run(args: argparse.Namespace) -> int:
     from graphmend_codemod.core.interruption import Interrupted
     from graphmend_codemod.core.progress import ProgressLine
     from graphmend_codemod.migrate import report as views
-    from graphmend_codemod.migrate.migration import MigrationError, Request, migrate
+    from graphmend_codemod.migrate.migration import MigrationError, MigrationOptions, migrate
 
     before = rerunning.recorded(args)
-    request = Request(
+    request = MigrationOptions(
         repository=Path(args.repository),
         settings=partial(_settings, args),
         base=args.base,

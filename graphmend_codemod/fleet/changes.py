@@ -34,7 +34,7 @@ def _migrate(order: Order) -> Row:
     if earlier is not None:
         return _migrated(order, ALREADY, earlier, remarks=_moved(order, earlier))
     made = migration.migrate(
-        migration.Request(
+        migration.MigrationOptions(
             repository=Path(order.location),
             settings=settings_of(order),
             branch=order.options.branch,

@@ -69,7 +69,7 @@ class MigrationError(Exception):
 
 
 @dataclass(frozen=True)
-class Request:
+class MigrationOptions:
     """What a user asks for.
 
     `repository` is the repository's folder, or one inside it that the migration is limited to; `paths` are relative to
@@ -95,7 +95,7 @@ class Request:
 
 
 def migrate(
-    request: Request,
+    request: MigrationOptions,
     *,
     engine: Engine | None = None,
     measure: Measure | None = None,
@@ -146,7 +146,7 @@ def migrate(
             return _write(outcome, checkout, tree, fixed.steps)
 
 
-def _new_branch(request: Request, checkout: Checkout) -> str:
+def _new_branch(request: MigrationOptions, checkout: Checkout) -> str:
     """The name of the branch. Raises RepositoryError where there is such a branch, or nobody to commit as."""
     branch = request.branch or default_branch()
     if not request.dry_run:
@@ -168,7 +168,9 @@ def default_branch() -> str:
 class _Run:
     """One migration in its work tree."""
 
-    def __init__(self, request: Request, checkout: Checkout, tree: Worktree, folder: Path, progress: Progress) -> None:
+    def __init__(
+        self, request: MigrationOptions, checkout: Checkout, tree: Worktree, folder: Path, progress: Progress
+    ) -> None:
         self._request = request
         self._checkout = checkout
         self._tree = tree
@@ -335,7 +337,7 @@ class _Run:
         return mirrored.is_dir()
 
 
-def _named(request: Request, checkout: Checkout) -> Iterator[str]:
+def _named(request: MigrationOptions, checkout: Checkout) -> Iterator[str]:
     """The paths that are asked for, from the top of the repository."""
     named = Path(os.path.abspath(request.repository)).resolve()
     top = named if checkout.top is None else checkout.top
@@ -371,7 +373,7 @@ def _write(outcome: Migration, checkout: Checkout, tree: Worktree, steps: Sequen
     return outcome
 
 
-def _report_folder(request: Request, checkout: Checkout, branch: str) -> Path | None:
+def _report_folder(request: MigrationOptions, checkout: Checkout, branch: str) -> Path | None:
     """Where the report goes; a dry run writes one only if it is asked for. Raises when it could not be written."""
     if request.report is None:
         return None if request.dry_run else report_folder(checkout.common, f"report-{branch.replace('/', '-')}")

@@ -26,7 +26,7 @@ def outcome(tmp_path: Path) -> Migration:
     repository = empty_repository(tmp_path / "many")
     repository.write("zoo/model.py", BROKEN)
     repository.commit()
-    request = migration.Request(repository.folder, load_settings_of, evaluate=False, cache=False, dry_run=True)
+    request = migration.MigrationOptions(repository.folder, load_settings_of, evaluate=False, cache=False, dry_run=True)
     made = migration.migrate(request)
     paths = tuple(f"zoo/model_{number:03d}.py" for number in range(200))
     commits = (

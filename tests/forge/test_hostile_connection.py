@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod.core.settings import load_settings
-from graphmend_codemod.migrate.migration import MigrationError, Request, migrate
+from graphmend_codemod.migrate.migration import MigrationError, MigrationOptions, migrate
 from tests.forge.tools import Hub
 from tests.repository.tools import Repository
 
@@ -52,7 +52,7 @@ def test_no_program_and_no_proxy_of_a_clone_is_asked(
             return True
 
         with pytest.raises(MigrationError, match="cannot be fetched, since the repository's own"):
-            migrate(Request(partial.folder, load_settings, branch="mend", evaluate=False, cache=False))
+            migrate(MigrationOptions(partial.folder, load_settings, branch="mend", evaluate=False, cache=False))
         assert not was_asked()
         plain = subprocess.Popen(
             ["git", "-C", str(partial.folder), "show", "HEAD:zoo/model.py"],

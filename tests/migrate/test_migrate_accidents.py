@@ -16,7 +16,7 @@ import pytest
 from graphmend_codemod.core.settings import Settings, load_settings
 from graphmend_codemod.engine import api
 from graphmend_codemod.engine.fixpoint import Veto
-from graphmend_codemod.migrate.migration import MigrationError, Request, migrate
+from graphmend_codemod.migrate.migration import MigrationError, MigrationOptions, migrate
 from graphmend_codemod.migrate.per_rule import Engine
 from tests.repository.tools import (
     BROKEN,
@@ -30,8 +30,8 @@ from tests.repository.tools import (
 )
 
 
-def request(repository: Repository) -> Request:
-    return Request(repository.folder, load_settings, branch="mend", cache=False)
+def request(repository: Repository) -> MigrationOptions:
+    return MigrationOptions(repository.folder, load_settings, branch="mend", cache=False)
 
 
 def test_a_file_that_cannot_be_parsed_is_reported_and_the_rest_goes_on(

@@ -14,7 +14,7 @@ import pytest
 
 from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.evaluation.port import Culprit, Measured, MeasuredVersion, ModelResult, Sites, Trees, Wanted
-from graphmend_codemod.migrate.migration import Request, migrate
+from graphmend_codemod.migrate.migration import MigrationOptions, migrate
 from graphmend_codemod.migrate.outcome import Migration
 from tests.repository.tools import BROKEN, COMMAND, Repository, default_branch, report_of, run, untouched
 from tests.tools.processes import nothing_runs
@@ -80,7 +80,7 @@ class FakeJudge:
 
 def test_measured_breaks_are_in_the_report_and_in_every_commit(repository: Repository) -> None:
     wanted = Wanted(named=("zoo.factories:good", "zoo.factories:raises"))
-    request = Request(repository.folder, load_settings, branch="mend", wanted=wanted)
+    request = MigrationOptions(repository.folder, load_settings, branch="mend", wanted=wanted)
     with untouched(repository, but="mend"):
         outcome = migrate(request, measure=FakeJudge)
     assert [arm.breaks for arm in (outcome.models[0].before, outcome.models[0].after)] == [2, 1]
@@ -114,7 +114,7 @@ class SlowJudge(FakeJudge):
 
 def timed(repository: Repository, *, keep_slower: bool = False, keep: bool = False, speed: bool = True) -> Migration:
     wanted = Wanted(named=("zoo.factories:good",), speed=speed)
-    request = Request(
+    request = MigrationOptions(
         repository.folder, load_settings, branch="mend", wanted=wanted, keep=keep, keep_slower=keep_slower
     )
     with untouched(repository, but="mend"):
@@ -149,14 +149,14 @@ def test_a_fix_that_is_measured_slower_stays_if_that_is_asked_for_or_nobody_asks
 def test_models_of_the_settings_are_measured_unless_told_otherwise(repository: Repository) -> None:
     repository.write("pyproject.toml", "[tool.graphmend]\nmodels = ['zoo.factories:good']\n")
     repository.commit()
-    request = Request(repository.folder, load_settings, branch="mend", dry_run=True)
+    request = MigrationOptions(repository.folder, load_settings, branch="mend", dry_run=True)
     measured = migrate(request, measure=FakeJudge).models
     assert [result.model for result in measured] == ["zoo.factories:good"]
-    named = Request(
+    named = MigrationOptions(
         repository.folder, load_settings, branch="mend", dry_run=True, wanted=Wanted(("zoo.factories:raises",))
     )
     assert [result.model for result in migrate(named, measure=FakeJudge).models] == ["zoo.factories:raises"]
-    without = Request(repository.folder, load_settings, branch="mend", dry_run=True, evaluate=False)
+    without = MigrationOptions(repository.folder, load_settings, branch="mend", dry_run=True, evaluate=False)
     assert migrate(without, measure=FakeJudge).models == ()
 
 
@@ -167,7 +167,7 @@ def test_what_changed_in_the_checkout_while_models_ran_is_a_remark(repository: R
             return measured
 
     wanted = Wanted(named=("zoo.factories:good",))
-    request = Request(repository.folder, load_settings, branch="mend", wanted=wanted)
+    request = MigrationOptions(repository.folder, load_settings, branch="mend", wanted=wanted)
     (remark,) = migrate(request, measure=Writing).remarks
     assert "your checkout changed while models ran: .git/hooks/post-checkout; if that was not you" in remark
 

@@ -15,7 +15,7 @@ from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety
 from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.engine import judge as engine_module
 from graphmend_codemod.evaluation.port import Wanted
-from graphmend_codemod.migrate.migration import Request, migrate
+from graphmend_codemod.migrate.migration import MigrationOptions, migrate
 from graphmend_codemod.migrate.outcome import Migration
 from graphmend_codemod.migrate.per_rule import Engine
 from graphmend_codemod.rules.framework import registry
@@ -121,7 +121,7 @@ def repository(isolated: None, tmp_path_factory: pytest.TempPathFactory) -> Repo
 
 def evaluated(repository: Repository, engine: Engine, *names: str, keep: bool = False) -> Migration:
     wanted = Wanted(named=tuple(f"zoo.{name}:make" for name in names), jobs=2)
-    request = Request(repository.folder, load_settings, branch="mend", wanted=wanted, keep=keep)
+    request = MigrationOptions(repository.folder, load_settings, branch="mend", wanted=wanted, keep=keep)
     with untouched(repository, but="mend"):
         return migrate(request, engine=engine)
 
@@ -175,7 +175,9 @@ def test_a_planted_rewrite_that_is_timed_slower_is_taken_back(repository: Reposi
     repository.write("zoo/slow.py", only.format(number=104, told=""))
     repository.commit()
     wanted = Wanted(named=("zoo.slow:make",), speed=True, speed_budget=1.0)
-    request = Request(repository.folder, load_settings, branch="mend", paths=(Path("zoo/slow.py"),), wanted=wanted)
+    request = MigrationOptions(
+        repository.folder, load_settings, branch="mend", paths=(Path("zoo/slow.py"),), wanted=wanted
+    )
     with untouched(repository):
         outcome = migrate(request, engine=planting)
 

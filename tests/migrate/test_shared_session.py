@@ -16,7 +16,7 @@ from graphmend_codemod.engine import api, session
 from graphmend_codemod.engine.analyze import Analysed, Task, analyse
 from graphmend_codemod.engine.fixpoint import Veto
 from graphmend_codemod.migrate import shared_session
-from graphmend_codemod.migrate.migration import Request, migrate
+from graphmend_codemod.migrate.migration import MigrationOptions, migrate
 from graphmend_codemod.migrate.outcome import Migration
 from graphmend_codemod.migrate.per_rule import Engine
 from graphmend_codemod.migrate.shared_session import reading_once
@@ -28,7 +28,9 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "tiny_model" / "tin
 
 
 def migrated(repository: Repository, branch: str, engine: Engine) -> Migration:
-    return migrate(Request(repository.folder, load_settings, branch=branch, cache=False, evaluate=False), engine=engine)
+    return migrate(
+        MigrationOptions(repository.folder, load_settings, branch=branch, cache=False, evaluate=False), engine=engine
+    )
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from graphmend_codemod.cli.main import main
 from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.fleet.jobs import Options, Order
 from graphmend_codemod.fleet.snapshot import snapshot
-from graphmend_codemod.migrate.migration import MigrationError, Request, migrate
+from graphmend_codemod.migrate.migration import MigrationError, MigrationOptions, migrate
 from graphmend_codemod.repository.command_settings import CONNECTING, SWITCHED_OFF, hardening
 from graphmend_codemod.repository.git import OVERRIDES, Git, RepositoryError
 from tests.repository.tools import BROKEN, Repository, empty_repository, run
@@ -139,7 +139,7 @@ def partial(repository: Repository, tmp_path: Path) -> Repository:
 
 
 def migrated(repository: Repository) -> None:
-    migrate(Request(repository.folder, load_settings, branch="mend", evaluate=False, cache=False))
+    migrate(MigrationOptions(repository.folder, load_settings, branch="mend", evaluate=False, cache=False))
 
 
 def looked_at(repository: Repository) -> None:

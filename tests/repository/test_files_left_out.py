@@ -13,7 +13,7 @@ from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.settings import Settings, load_settings
 from graphmend_codemod.engine.api import CheckResult
 from graphmend_codemod.evaluation.port import Measured, Sites, Trees, Wanted
-from graphmend_codemod.migrate.migration import MigrationError, Request, migrate
+from graphmend_codemod.migrate.migration import MigrationError, MigrationOptions, migrate
 from graphmend_codemod.migrate.per_rule import Engine
 from graphmend_codemod.migrate.shared_session import reading_once
 from graphmend_codemod.repository.checkout import open_checkout, resolve_commit
@@ -101,7 +101,7 @@ def test_large_files_are_not_written_and_the_rules_see_the_same(odd: Repository)
 
         return Engine(check, usual.fix, usual.rules)
 
-    request = Request(odd.folder, load_settings, dry_run=True, evaluate=False, cache=False)
+    request = MigrationOptions(odd.folder, load_settings, dry_run=True, evaluate=False, cache=False)
     migrate(request, engine=watching(lambda settings: settings.root))
     odd.git("config", "remote.none.promisor", "true")
     migrate(request, engine=watching(lambda settings: settings.root))
@@ -114,7 +114,9 @@ def test_large_files_are_not_written_and_the_rules_see_the_same(odd: Repository)
 def test_what_is_named_counts_as_there(odd: Repository, named: str) -> None:
     odd.write("tool", f"#!/usr/bin/env python\n{BROKEN}").chmod(0o755)
     odd.commit()
-    done = migrate(Request(odd.folder, load_settings, branch="mend", paths=(Path(named),), evaluate=False, cache=False))
+    done = migrate(
+        MigrationOptions(odd.folder, load_settings, branch="mend", paths=(Path(named),), evaluate=False, cache=False)
+    )
     assert not done.problems
     assert [commit.files for commit in done.commits] == [("tool",)] * (2 if named == "tool" else 0)
     if named == "tool":
@@ -125,7 +127,7 @@ def test_what_is_named_counts_as_there(odd: Repository, named: str) -> None:
 def test_a_folder_without_sources_can_be_migrated(odd: Repository) -> None:
     assert run(Repository(odd.folder / "data"), "--branch", "mend", "--no-evaluate") == 0
     with pytest.raises(MigrationError, match="nowhere: does not exist"):
-        migrate(Request(odd.folder, load_settings, paths=(Path("nowhere"),), evaluate=False))
+        migrate(MigrationOptions(odd.folder, load_settings, paths=(Path("nowhere"),), evaluate=False))
 
 
 def test_models_find_their_data(odd: Repository) -> None:
@@ -143,7 +145,7 @@ def test_models_find_their_data(odd: Repository) -> None:
         def finish(self, measured: Measured) -> Measured:
             return measured
 
-    migrate(Request(odd.folder, load_settings, wanted=Wanted(named=("zoo.model:Model",))), measure=Looks)
+    migrate(MigrationOptions(odd.folder, load_settings, wanted=Wanted(named=("zoo.model:Model",))), measure=Looks)
     assert seen == [True, True, True]
 
 
@@ -162,5 +164,5 @@ def test_models_of_the_settings_find_their_data(odd: Repository) -> None:
         def finish(self, measured: Measured) -> Measured:
             return measured
 
-    migrate(Request(odd.folder, load_settings), measure=Looks)
+    migrate(MigrationOptions(odd.folder, load_settings), measure=Looks)
     assert missing == [False]
