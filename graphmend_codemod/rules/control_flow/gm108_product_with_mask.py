@@ -24,7 +24,7 @@ from graphmend_codemod.rules.proofs.conditions import split
 from graphmend_codemod.rules.proofs.masks.all_ones_test import asks_for_ones, of_dtype
 from graphmend_codemod.rules.proofs.masks.mask_products import Product, is_view, product_of
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
+from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.select.identity import asked_of_names
 
 _SETUP = """
@@ -178,7 +178,7 @@ def _why_not(site: Site, node: ast.If, product: Product) -> str | None:
     if function is None:
         return "it is in a nested function"
     try:
-        Memory(site, calls).demand_no_write(function, blocks_of(calls, function), same_if(function, node), {name})
+        SharedMemory(site, calls).demand_no_write(function, blocks_of(calls, function), same_if(function, node), {name})
     except NotProven as reason:
         return str(reason)
     return None

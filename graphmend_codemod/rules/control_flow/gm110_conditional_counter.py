@@ -29,7 +29,7 @@ from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declin
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
+from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.select.selection import Assignment, assignments
 
 _SETUP = """
@@ -262,7 +262,9 @@ def _demand_no_write(site: Site, node: ast.If, selected: set[str]) -> None:
     if function is None:
         raise NotProven("it is in a nested function")
     try:
-        Memory(site, calls).demand_no_write(function, blocks_of(calls, function), same_if(function, node), selected)
+        SharedMemory(site, calls).demand_no_write(
+            function, blocks_of(calls, function), same_if(function, node), selected
+        )
     except NotProven as reason:
         raise NotProven(str(reason)) from None
 

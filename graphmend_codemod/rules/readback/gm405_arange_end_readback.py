@@ -37,7 +37,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
+from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.default_ranges import Made, asked_for_none, changes, made_where_none
 from graphmend_codemod.rules.proofs.numbers.uses import Uses
@@ -352,6 +352,6 @@ def _demand_no_write(
 ) -> None:
     """NotProven when the positions may be written into between a statement and those that read their end."""
     try:
-        Memory(site, calls).demand_no_write(function, blocks_of(calls, function), node, {name}, readers=readers)
+        SharedMemory(site, calls).demand_no_write(function, blocks_of(calls, function), node, {name}, readers=readers)
     except NotProven as reason:
         raise NotProven(str(reason).replace("the tensor or", f"`{name}` or")) from None

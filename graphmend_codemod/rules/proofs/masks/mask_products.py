@@ -15,7 +15,7 @@ from graphmend_codemod.analysis.torch_api import LAYOUT
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, binds, blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, is_layer
+from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory, is_layer
 
 _OF_SHAPE = frozenset({"shape", "ndim"})
 
@@ -111,7 +111,7 @@ class Products(NamedTuple):
                 raise NotProven(f"{where} may change the dtype of `{product.target.id}`")
         elif not _keeps_dtype(blocks, node, product):
             raise NotProven(f"{where} may change the dtype of `{product.target.id}`")
-        memory = Memory(self.site, self.calls, absent=self.absent)
+        memory = SharedMemory(self.site, self.calls, absent=self.absent)
         memory.demand_no_write(function, blocks, node, {product.target.id})
 
     def takes(self, function: Definition, call: ast.Call, name: str) -> list[tuple[Definition, str]] | None:

@@ -29,7 +29,7 @@ _WITH_PARAMETERS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 @dataclass(frozen=True)
-class Memory(ModuleMemory):
+class SharedMemory(ModuleMemory):
     """Looks for writes in the functions of a module.
 
     With `absent`, functions that only some installations have are left to a compile path that asks whether they are

@@ -201,14 +201,14 @@ def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> Non
     viewed = dotted(node.value) or ""
     from graphmend_codemod.analysis.callgraph import calls_in
     from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of  # a commit hook waits for them
-    from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
+    from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 
     calls = calls_in(site.source.text)
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None:
         raise NotProven("it is in a nested function")
     names = {targets[0].id}
-    Memory(site, calls).demand_no_write(function, blocks_of(calls, function), statement, {*names, viewed}, names)
+    SharedMemory(site, calls).demand_no_write(function, blocks_of(calls, function), statement, {*names, viewed}, names)
 
 
 def _effect(site: Site, call: ast.Call, inner: ast.AST) -> aliasing.Effect:
@@ -330,13 +330,13 @@ def _demand_same(site: Site, statement: ast.stmt, first: ast.stmt, index: ast.ex
         raise NotProven(f"`{short(bound)}` may change before the operator runs; assign it to a variable first")
     from graphmend_codemod.analysis.callgraph import calls_in
     from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of  # a commit hook waits for them
-    from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
+    from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 
     calls = calls_in(site.source.text)
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None:
         raise NotProven("it is in a nested function")
-    memory = Memory(site, calls)
+    memory = SharedMemory(site, calls)
     memory.demand_no_write(function, blocks_of(calls, function), first, {dotted(index) or ""}, set(), [statement])
 
 

@@ -22,7 +22,7 @@ from graphmend_codemod.analysis.values import SCALAR, Origin, Value, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
+from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.memory.written_inputs import asked_of_gradients
 from graphmend_codemod.rules.proofs.select.assumptions import Assumption, Facts, equate, is_dotted
 from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves, is_finite_source, read_values
@@ -379,7 +379,7 @@ def demand_no_later_write(site: Site, kept: Sequence[ast.expr], names: Sequence[
     )
     found = {part.id for node in kept for part in walk_in_layers(node) if isinstance(part, ast.Name)}
     try:
-        memory = Memory(site, calls)
+        memory = SharedMemory(site, calls)
         blocks = blocks_of(calls, function)
         memory.demand_no_write(function, blocks, statement, (found | set(names)) - {"self"}, set(names))
     except NotProven as reason:

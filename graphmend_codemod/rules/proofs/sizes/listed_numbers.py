@@ -17,7 +17,7 @@ from graphmend_codemod.rules.framework.edits import line_of
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
+from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 
 _OF_LIST = {"max": "max({})", "amax": "max({})", "min": "min({})", "amin": "min({})", "sum": "sum({})"}
@@ -152,7 +152,7 @@ def _demand_same(site: Site, statement: ast.stmt, name: str, listed: Listed) -> 
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None:
         raise NotProven("it is in a nested function")
-    memory = Memory(site, calls)
+    memory = SharedMemory(site, calls)
     try:
         blocks = blocks_of(calls, function)
         memory.demand_no_write(function, blocks, listed.statement, {name}, set(), [statement])
