@@ -71,7 +71,7 @@ class Helper(NamedTuple):
     since: str = ""
 
 
-class Form(enum.Enum):
+class EditForm(enum.Enum):
     """How an edit leaves eager mode alone.
 
     `BESIDE`: the author's statements stay, word for word, beside a compile path, which is proven for each edit.
@@ -93,7 +93,7 @@ class Edit(NamedTuple):
     replacements: tuple[Replacement, ...]
     imports: tuple[str, ...] = ()
     helpers: tuple[Helper, ...] = ()
-    form: Form = Form.BESIDE
+    form: EditForm = EditForm.BESIDE
     scriptable: bool = False
     since: str = "compiler.is_compiling"
 
@@ -105,7 +105,7 @@ class Edit(NamedTuple):
     @property
     def writes_path(self) -> bool:
         """True when the compiler no longer runs the text that is edited, but a compile path beside it."""
-        return self.form is Form.BESIDE
+        return self.form is EditForm.BESIDE
 
 
 class Finding(NamedTuple):
@@ -143,7 +143,7 @@ class Finding(NamedTuple):
             return False
         if self.safety is Safety.OPAQUE:
             return opaque
-        return self.safety is Safety.SAFE or unsafe_fixes or self.edit.form is Form.ONE_PATH
+        return self.safety is Safety.SAFE or unsafe_fixes or self.edit.form is EditForm.ONE_PATH
 
 
 def why_left(finding: Finding) -> str:

@@ -9,7 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphmend_codemod.core.cache import Cache, hashed
-from graphmend_codemod.core.findings import Edit, Finding, Form, Helper, Original, Problem, Replacement, Safety, Span
+from graphmend_codemod.core.findings import (
+    Edit,
+    EditForm,
+    Finding,
+    Helper,
+    Original,
+    Problem,
+    Replacement,
+    Safety,
+    Span,
+)
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine.analyze import Analysed, Task
 from graphmend_codemod.project.index.facts import ReachedFunction
@@ -218,7 +228,7 @@ def _edit(row: Sequence[Any]) -> Edit:
         tuple(Replacement(_span(span), tuple(_part(part) for part in parts)) for span, parts in replacements),
         tuple(imports),
         tuple(_helper(*helper) for helper in helpers),
-        Form(form),
+        EditForm(form),
         bool(scriptable),
         since,
     )

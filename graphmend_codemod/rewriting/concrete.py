@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import libcst as cst
 
-from graphmend_codemod.core.findings import Edit, Form
+from graphmend_codemod.core.findings import Edit, EditForm
 from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.rewriting.concrete_nodes import comments, holds, words
 from graphmend_codemod.rewriting.concrete_statements import Comparison, Differs, Group, Touched
@@ -87,7 +87,7 @@ def _touched(edits: Sequence[Edit], lines: Sequence[int]) -> list[Touched]:
             empty = span[:2] == span[2:]
             first, last = bisect_left(lines, span.start_line) + 1, bisect_right(lines, span.end_line)
             if first <= last or empty:
-                found.append(Touched(first, max(first, last), empty, edit.form is Form.BESIDE))
+                found.append(Touched(first, max(first, last), empty, edit.form is EditForm.BESIDE))
     return found
 
 

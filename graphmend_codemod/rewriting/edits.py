@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from graphmend_codemod.core.findings import Edit, Form, Helper
+from graphmend_codemod.core.findings import Edit, EditForm, Helper
 from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.rewriting.blocks import CodeBlocks
 from graphmend_codemod.rewriting.eager_view import same_in_eager_mode
@@ -37,7 +37,7 @@ class _Planned:
     changes: tuple[Change, ...]
     imports: tuple[str, ...]
     helpers: tuple[Needed, ...]
-    form: Form
+    form: EditForm
 
 
 def apply(source: SourceFile, edits: Sequence[Edit]) -> Applied:
@@ -131,7 +131,7 @@ def _made(blocks: CodeBlocks, planned: Sequence[_Planned]) -> str:
     except SourceError as error:
         raise RewriteError(str(error)) from error
     verify(blocks, result, regions, moved)
-    changed = [change for plan in planned if plan.form is not Form.BESIDE for change in plan.changes]
+    changed = [change for plan in planned if plan.form is not EditForm.BESIDE for change in plan.changes]
     _demand_same_in_eager_mode(blocks, result, regions, {(change.start, change.end) for change in changed})
     return text
 

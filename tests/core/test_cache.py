@@ -14,7 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmend_codemod.core.cache import Cache, cache_folder
-from graphmend_codemod.core.findings import Edit, Finding, Form, Helper, Original, Problem, Replacement, Safety, Span
+from graphmend_codemod.core.findings import (
+    Edit,
+    EditForm,
+    Finding,
+    Helper,
+    Original,
+    Problem,
+    Replacement,
+    Safety,
+    Span,
+)
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
 from graphmend_codemod.engine.analyze import Analysed
@@ -262,7 +272,7 @@ edits = st.builds(
     st.lists(replacements, max_size=2).map(tuple),
     names,
     st.lists(helpers, max_size=2).map(tuple),
-    st.sampled_from(Form),
+    st.sampled_from(EditForm),
     st.booleans(),
 )
 findings = st.builds(

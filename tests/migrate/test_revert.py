@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from graphmend_codemod import rules
-from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, EditForm, Replacement, Safety
 from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.engine import judge as engine_module
 from graphmend_codemod.evaluation.port import Wanted
@@ -87,7 +87,7 @@ def planted_rule() -> Rule:
         text = PLANTED.get(bound.value) if isinstance(bound, ast.Constant) and isinstance(bound.value, int) else None
         if text is None:
             return None
-        return Diagnostic("a planted site", edit=Edit((Replacement(site.span(node), (text,)),), form=Form.ONE_PATH))
+        return Diagnostic("a planted site", edit=Edit((Replacement(site.span(node), (text,)),), form=EditForm.ONE_PATH))
 
     return rule
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod.core.findings import Edit, Form, Helper
+from graphmend_codemod.core.findings import Edit, EditForm, Helper
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.engine import api
@@ -51,7 +51,7 @@ COMPILING = "if torch.compiler.is_compiling():\n    y = _fast(x)\nelse:\n    "
 
 def beside() -> Edit:
     node = statement(SOURCE, "if x.sum() > 0:")
-    return edit(node, COMPILING, original(node, 1), imports=["torch"], helpers=[HELPER], form=Form.BESIDE)
+    return edit(node, COMPILING, original(node, 1), imports=["torch"], helpers=[HELPER], form=EditForm.BESIDE)
 
 
 GOOD = made(SOURCE, beside())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphmend_codemod.core.findings import Edit, Form, Helper
+from graphmend_codemod.core.findings import Edit, EditForm, Helper
 from graphmend_codemod.rewriting import apply
 from tests.rewriting.tools import block, edit, from_text, made, refused, statement
 
@@ -22,7 +22,7 @@ COMPILING = "torch.compiler.is_compiling()"
 
 def beside(text: str, target: str, new: str, *helpers: Helper) -> Edit:
     """The edit that writes `new` in the place of the statement that begins with `target`, for safe fixes."""
-    return edit(statement(from_text(text), target), new, form=Form.BESIDE, helpers=helpers)
+    return edit(statement(from_text(text), target), new, form=EditForm.BESIDE, helpers=helpers)
 
 
 @pytest.mark.parametrize(

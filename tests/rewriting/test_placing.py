@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Span
+from graphmend_codemod.core.findings import Edit, EditForm, Original, Replacement, Span
 from graphmend_codemod.core.source import SourceError
 from graphmend_codemod.rewriting import apply
 from tests.rewriting.tools import (
@@ -205,7 +205,7 @@ def test_neighbours_are_made_together_whatever_their_order() -> None:
 def test_an_edit_is_made_as_a_whole_or_not_at_all() -> None:
     source = from_text("a\nb\nc\n")
     replaced = tuple(Replacement(span_of(statement(source, name)), ("z",)) for name in "ac")
-    pair = Edit(replaced, form=Form.ONE_PATH)
+    pair = Edit(replaced, form=EditForm.ONE_PATH)
     applied = apply(source, [pair, edit(statement(source, "c"), "d")])
     assert (applied.text, applied.applied) == ("z\nb\nz\n", (0,))
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from graphmend_codemod.core.findings import Edit, Form, Helper, Original, Replacement, Span
+from graphmend_codemod.core.findings import Edit, EditForm, Helper, Original, Replacement, Span
 from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.rewriting import Applied, apply
 
@@ -53,7 +53,7 @@ def edit(
     *parts: str | Original,
     imports: Sequence[str] = (),
     helpers: Sequence[Helper] = (),
-    form: Form = Form.ONE_PATH,
+    form: EditForm = EditForm.ONE_PATH,
 ) -> Edit:
     """An edit that says by default that it may change what eager mode runs: most tests are about places alone."""
     span = target if isinstance(target, Span) else span_of(target)

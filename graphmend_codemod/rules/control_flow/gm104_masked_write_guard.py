@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, EditForm, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.edits import beside, in_front
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
@@ -151,7 +151,7 @@ def guard_around_masked_write(site: Site, node: ast.If) -> Diagnostic | None:
     if site.settings.one_path and not (facts or condition.static or site.flow.splits) and _copies(site, node.body):
         comments = [part for text in site.comments(node, (node.body[0],)) for part in (text, "\n")]
         alone: tuple[str | Original, ...] = (*comments, site.original(node.body[0], -1))
-        edit = Edit((Replacement(site.span(node), alone),), form=Form.ONE_PATH, scriptable=True, since="")
+        edit = Edit((Replacement(site.span(node), alone),), form=EditForm.ONE_PATH, scriptable=True, since="")
         return Diagnostic(message, edit=edit, safety=Safety.UNSAFE)
     if facts and condition.again is not None:
         return Diagnostic(message, declined=condition.again)

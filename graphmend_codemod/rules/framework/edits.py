@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Callable, Sequence
 
-from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Span
+from graphmend_codemod.core.findings import Edit, EditForm, Original, Replacement, Span
 from graphmend_codemod.rules.framework.reasons import NotProven, with_way_out
 from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
@@ -36,7 +36,9 @@ def beside(site: Site, span: Span, parts: Parts, *, scriptable: bool = False) ->
 
 def one_path(site: Site, span: Span, parts: Parts) -> Edit:
     """The edit after which eager mode runs what is written as well."""
-    return Edit((Replacement(span, tuple(parts)),), imports=site.imports, form=Form.ONE_PATH, scriptable=True, since="")
+    return Edit(
+        (Replacement(span, tuple(parts)),), imports=site.imports, form=EditForm.ONE_PATH, scriptable=True, since=""
+    )
 
 
 def two_paths(site: Site, node: ast.stmt, path: Parts, *, scriptable: bool = False) -> Edit:
