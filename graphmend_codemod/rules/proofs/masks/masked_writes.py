@@ -21,7 +21,7 @@ from graphmend_codemod.rules.proofs.select.select_proof import demand_no_later_w
 _MOST = 8
 
 
-class Form(enum.Enum):
+class WriteForm(enum.Enum):
     """How a masked write is spelled: a new tensor, `masked_fill_`, or `x[mask] = fill`."""
 
     COPY = enum.auto()
@@ -35,12 +35,12 @@ class Write(NamedTuple):
     target: ast.expr
     mask: ast.expr
     fill: ast.expr
-    form: Form
+    form: WriteForm
 
     @property
     def copies(self) -> bool:
         """True when it makes a new tensor and binds it to the target's name."""
-        return self.form is Form.COPY
+        return self.form is WriteForm.COPY
 
 
 def asked_mask(site: Site, node: ast.expr) -> ast.expr | None:
@@ -125,7 +125,7 @@ def _write_facts(site: Site, inner: Site, statement: ast.stmt, mask: ast.expr) -
     """The conditions of one write under the mask; None where the statement is none."""
     write = masked_write(inner, statement)
     if write is not None and (asked := _views(inner, write.mask, mask)) is not None:
-        if write.form is Form.INDEX and same(write.mask, mask) and _chosen(write.fill, mask) is not None:
+        if write.form is WriteForm.INDEX and same(write.mask, mask) and _chosen(write.fill, mask) is not None:
             return _facts_of_rows(site, inner, write)
         return facts_of(site, inner, write, mask, asked)
     if not isinstance(statement, ast.AugAssign) or not isinstance(statement.target, ast.Name):
@@ -237,13 +237,13 @@ def masked_write(site: Site, statement: ast.stmt) -> Write | None:
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target = statement.targets[0]
         if isinstance(target, ast.Subscript):
-            return Write(target.value, target.slice, statement.value, Form.INDEX)
+            return Write(target.value, target.slice, statement.value, WriteForm.INDEX)
         if isinstance(target, ast.Name):
             return _copying(site, target, statement.value)
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
         if isinstance(call.func, ast.Attribute) and call.func.attr == "masked_fill_" and len(call.args) == 2:
-            return Write(call.func.value, call.args[0], call.args[1], Form.FILL)
+            return Write(call.func.value, call.args[0], call.args[1], WriteForm.FILL)
     return None
 
 
@@ -259,7 +259,7 @@ def _copying(site: Site, target: ast.Name, value: ast.expr) -> Write | None:
         return None
     if len(arguments) != 3 or not (is_name(arguments[0], target.id)):
         return None
-    return Write(arguments[0], arguments[1], arguments[2], Form.COPY)
+    return Write(arguments[0], arguments[1], arguments[2], WriteForm.COPY)
 
 
 def facts_of(site: Site, inner: Site, write: Write, base: ast.expr, asked: list[str]) -> list[str]:
@@ -271,7 +271,7 @@ def facts_of(site: Site, inner: Site, write: Write, base: ast.expr, asked: list[
     verdict = inner.judge(write.fill) & inner.judge(base)
     if verdict.impure or verdict.raises:
         raise NotProven(verdict.impure or f"{verdict.raises} where eager mode skips it")
-    if write.form is not Form.COPY and not (fill.is_python or fill.is_single):
+    if write.form is not WriteForm.COPY and not (fill.is_python or fill.is_single):
         raise NotProven(f"`{site.text(write.fill)}` may have more than one element, as many as the mask selects")
     texts = {id(each): site.operand(each) for each in (write.target, write.mask)}
     name, mask_name = texts[id(write.target)], texts[id(write.mask)]
@@ -294,7 +294,7 @@ def facts_of(site: Site, inner: Site, write: Write, base: ast.expr, asked: list[
 def _fitting(site: Site, inner: Site, write: Write, target: Value, fill: Value, name: str) -> list[str]:
     """What must be asked for the target to hold the fill: torch raises where a number does not fit."""
     if fill.kind is ValueKind.TENSOR:
-        if write.form is Form.COPY and not fill.is_single and fill.shape != target.shape:
+        if write.form is WriteForm.COPY and not fill.is_single and fill.shape != target.shape:
             raise NotProven(f"`{site.text(write.fill)}` may have a different shape from `{name}`")
         if fill.is_tensor and fill.dtype == target.dtype:
             return []
@@ -309,6 +309,6 @@ def _fitting(site: Site, inner: Site, write: Write, target: Value, fill: Value, 
 
 def _same_places(site: Site, write: Write, name: str, mask: str) -> str:
     """The condition under which the mask chooses places of the target and makes it no larger."""
-    if write.form is Form.INDEX:
+    if write.form is WriteForm.INDEX:
         return f"{name}.shape[: {mask}.dim()] == {mask}.shape"
     return f"{site.torch}.broadcast_shapes({name}.shape, {mask}.shape) == {name}.shape"
