@@ -44,17 +44,19 @@ _OPPOSITE = {_Kind.TRUE: _Kind.FALSE, _Kind.FALSE: _Kind.TRUE}
 
 
 @dataclass(frozen=True)
-class Form:
+class PreparedForm:
     """`value` is what the mask becomes where it masks anything and `conditions` hold; elsewhere it stays as it is."""
 
     value: ast.expr
     conditions: tuple[tuple[ast.expr, bool], ...]
 
 
-def forms_of(block: list[ast.stmt], name: str, mask: str, under: tuple[tuple[ast.expr, bool], ...] = ()) -> list[Form]:
+def forms_of(
+    block: list[ast.stmt], name: str, mask: str, under: tuple[tuple[ast.expr, bool], ...] = ()
+) -> list[PreparedForm]:
     """The forms, other than its own, in which a block leaves the mask; NotProven where it does anything else."""
     if not block:
-        return [] if name == mask else [Form(ast.Name(name, ast.Load()), under)]
+        return [] if name == mask else [PreparedForm(ast.Name(name, ast.Load()), under)]
     statement = block[0]
     if len(block) == 1 and isinstance(statement, ast.If):
         taken = forms_of(statement.body, name, mask, (*under, (statement.test, True)))
@@ -67,7 +69,7 @@ def forms_of(block: list[ast.stmt], name: str, mask: str, under: tuple[tuple[ast
     pairs = [(value, under)]
     if isinstance(value, ast.IfExp):
         pairs = [(value.body, (*under, (value.test, True))), (value.orelse, (*under, (value.test, False)))]
-    return [Form(each, conditions) for each, conditions in pairs if not is_name(each, mask)]
+    return [PreparedForm(each, conditions) for each, conditions in pairs if not is_name(each, mask)]
 
 
 @dataclass
@@ -82,7 +84,7 @@ class PreparedMask:
     dtypes: tuple[str, ...]
     _conditions: list[str] = field(default_factory=list)
 
-    def edit(self, node: ast.If, own: ast.If, forms: list[Form]) -> Edit:
+    def edit(self, node: ast.If, own: ast.If, forms: list[PreparedForm]) -> Edit:
         """The edit that keeps the mask in its form under torch.compile; `own` is the statement in the module's tree.
 
         NotProven with the condition that fails.
@@ -117,7 +119,7 @@ class PreparedMask:
         parts = (f"{header}\n    {body}\nel", site.original(node))
         return Edit((Replacement(site.span(node), parts),), imports=site.imports)
 
-    def _static(self, form: Form) -> Iterator[str]:
+    def _static(self, form: PreparedForm) -> Iterator[str]:
         """The conditions of a form, which Dynamo has to know while it traces."""
         for test, wanted in form.conditions:
             if not self._is_static(test):
@@ -143,7 +145,7 @@ class PreparedMask:
             return (dotted(node) or "").startswith("self.") or self.site.value(node).is_python
         return isinstance(node, ast.Constant) or self.site.value(node).is_python
 
-    def _beside(self, uses: MaskUses, form: Form) -> str:
+    def _beside(self, uses: MaskUses, form: PreparedForm) -> str:
         """The tensor that goes along with the mask into all calls, and whose dtype the prepared mask gets."""
         named = [
             part.value.id
