@@ -30,7 +30,7 @@ _CASTS = frozenset({"to", "type", "type_as", "float", "half", "bfloat16", "doubl
 _LAYOUT = frozenset("expand expand_as repeat view reshape unsqueeze squeeze contiguous clone transpose".split())
 
 
-class _Kind(Enum):
+class _Elements(Enum):
     """What every element of a tensor is. Only the first two are known to be bool."""
 
     TRUE = "true"
@@ -39,8 +39,8 @@ class _Kind(Enum):
     ZERO = "zero"
 
 
-_ONES, _ZEROS = (_Kind.TRUE, _Kind.ONE), (_Kind.FALSE, _Kind.ZERO)
-_OPPOSITE = {_Kind.TRUE: _Kind.FALSE, _Kind.FALSE: _Kind.TRUE}
+_ONES, _ZEROS = (_Elements.TRUE, _Elements.ONE), (_Elements.FALSE, _Elements.ZERO)
+_OPPOSITE = {_Elements.TRUE: _Elements.FALSE, _Elements.FALSE: _Elements.TRUE}
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ class PreparedMask:
                 f"`{short(forms[1].value)}`"
             )
         form = forms[0]
-        ones = _Kind.TRUE if self.dtypes == ("bool",) else _Kind.ONE
-        if self._kind(form.value, {self.mask: ones}) is not _Kind.ZERO:
+        ones = _Elements.TRUE if self.dtypes == ("bool",) else _Elements.ONE
+        if self._kind(form.value, {self.mask: ones}) is not _Elements.ZERO:
             raise NotProven(f"the branch that keeps the mask changes its form: `{self.name} = {short(form.value)}`")
         sums = Sums(self.site, self.calls)
         uses = MaskUses(self.site, self.calls, sums)
@@ -163,7 +163,7 @@ class PreparedMask:
 
     # what the form is made of
 
-    def _kind(self, node: ast.expr, known: dict[str, _Kind]) -> _Kind | None:
+    def _kind(self, node: ast.expr, known: dict[str, _Elements]) -> _Elements | None:
         """What all elements of a value are, if the mask is all ones."""
         if isinstance(node, ast.Name):
             return known.get(node.id)
@@ -181,27 +181,27 @@ class PreparedMask:
             same = (kind in _ONES) == bool(other.value)
             signs = {ast.Eq: same, ast.NotEq: not same}
             answer = signs.get(type(node.ops[0]))
-            return None if answer is None else _Kind.TRUE if answer else _Kind.FALSE
+            return None if answer is None else _Elements.TRUE if answer else _Elements.FALSE
         return self._kind_of_call(node, known) if isinstance(node, ast.Call) else None
 
-    def _kind_of_operation(self, node: ast.BinOp, known: dict[str, _Kind]) -> _Kind | None:
+    def _kind_of_operation(self, node: ast.BinOp, known: dict[str, _Elements]) -> _Elements | None:
         left, right = self._kind(node.left, known), self._kind(node.right, known)
         number = node.left.value if isinstance(node.left, ast.Constant) else None
         # torch subtracts no bool
-        if isinstance(node.op, ast.Sub) and number == 1 and right in (_Kind.ONE, _Kind.ZERO):
-            return _Kind.ZERO if right is _Kind.ONE else _Kind.ONE
+        if isinstance(node.op, ast.Sub) and number == 1 and right in (_Elements.ONE, _Elements.ZERO):
+            return _Elements.ZERO if right is _Elements.ONE else _Elements.ONE
         if isinstance(node.op, ast.Mult):
             for kind, factor in ((left, node.right), (right, node.left)):
-                if kind is _Kind.ZERO and self._is_finite(factor):
-                    return _Kind.ZERO
+                if kind is _Elements.ZERO and self._is_finite(factor):
+                    return _Elements.ZERO
         return None
 
-    def _kind_of_call(self, node: ast.Call, known: dict[str, _Kind]) -> _Kind | None:
+    def _kind_of_call(self, node: ast.Call, known: dict[str, _Elements]) -> _Elements | None:
         function = node.func
         called = self.site.resolve_global(function)
         if called in _MAKE_ZEROS:
             plain = len(node.args) == 2 and not node.keywords and _is_about_sizes(node.args[1])
-            return _Kind.ZERO if plain and self._kind(node.args[0], known) in _ONES else None
+            return _Elements.ZERO if plain and self._kind(node.args[0], known) in _ONES else None
         callee = self.calls.callee(self.function, node) if isinstance(function, ast.Name) else None
         if callee is not None and not callee.owner:
             return self._kind_of_result(callee, node, known)
@@ -209,16 +209,16 @@ class PreparedMask:
             return None
         kind = self._kind(function.value, known)
         if function.attr == "masked_fill" and len(node.args) == 2 and not node.keywords:
-            nothing = self._kind(node.args[0], known) is _Kind.FALSE
+            nothing = self._kind(node.args[0], known) is _Elements.FALSE
             return kind if nothing and (self._is_limit(node.args[1]) or _is_about_sizes(node.args[1])) else None
         if not all(map(_is_about_sizes, all_given(node))):
             return None
         if function.attr in _LAYOUT:
             return kind
         if function.attr == "bool" or (function.attr in _CASTS and self._is_bool(node)):
-            return None if kind is None else _Kind.TRUE if kind in _ONES else _Kind.FALSE
+            return None if kind is None else _Elements.TRUE if kind in _ONES else _Elements.FALSE
         if function.attr in _CASTS and (node.args or function.attr in {"float", "half", "bfloat16", "double"}):
-            return None if kind is None else _Kind.ONE if kind in _ONES else _Kind.ZERO
+            return None if kind is None else _Elements.ONE if kind in _ONES else _Elements.ZERO
         return None
 
     def _is_bool(self, call: ast.Call) -> bool:
@@ -238,7 +238,7 @@ class PreparedMask:
         finfo = limit and self.site.resolve_global(node.value.func) == "torch.finfo"  # type: ignore[attr-defined]
         return finfo and all(map(_is_about_sizes, node.value.args))  # type: ignore[attr-defined]
 
-    def _kind_of_result(self, callee: Definition, call: ast.Call, known: dict[str, _Kind]) -> _Kind | None:
+    def _kind_of_result(self, callee: Definition, call: ast.Call, known: dict[str, _Elements]) -> _Elements | None:
         """The same for what a function of the module returns; None unless it does nothing but compute it."""
         given = {name: self._kind(value, known) for name, value in callee.arguments(call).items()}
         inner = {name: kind for name, kind in given.items() if kind is not None}
