@@ -28,7 +28,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
-from graphmend_codemod.rules.proofs.numbers.fixed_forms import Form, candidates, fixed_form
+from graphmend_codemod.rules.proofs.numbers.fixed_forms import FixedForm, candidates, fixed_form
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
 
 _SETUP = """
@@ -204,7 +204,7 @@ def reads_a_tensor(site: Site, statement: ast.stmt) -> Diagnostic | None:
     suspects = {id(node) for node in candidates(site.evaluator.scope.outline)}
     found = [node for node in evaluated(site, statement) if id(node) in suspects and isinstance(node, ast.expr)]
     first: Diagnostic | None = None
-    forms: list[Form] = []
+    forms: list[FixedForm] = []
     for node in sorted(found, key=lambda each: (each.lineno, each.col_offset)):
         message = f"reads a number out of a tensor (device sync): `{short(node)}`"
         try:
@@ -224,7 +224,7 @@ def reads_a_tensor(site: Site, statement: ast.stmt) -> Diagnostic | None:
     )
 
 
-def _replacements(site: Site, statement: ast.stmt, forms: list[Form]) -> tuple[Replacement, ...]:
+def _replacements(site: Site, statement: ast.stmt, forms: list[FixedForm]) -> tuple[Replacement, ...]:
     """Two branches, or a choice inside of a statement that has statements in it or binds what the conditions read."""
     from graphmend_codemod.rules.proofs.twins import Twin, replacement
 

@@ -29,7 +29,7 @@ _LARGEST = frozenset({"max", "amax"})
 _SMALLEST = -(10**9)
 
 
-class Form(NamedTuple):
+class FixedForm(NamedTuple):
     """What takes the place of an operator where the conditions are true."""
 
     node: ast.expr
@@ -64,14 +64,14 @@ def _parts(node: ast.Subscript) -> list[ast.expr]:
     return elements_of(node.slice)
 
 
-def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> Form | None:
+def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | None:
     """What takes the place of an operator; None for one that reads nothing, NotProven where no form does the same."""
     if isinstance(node, ast.Call) or "eye" in site.evaluator.scope.outline.words:
         from graphmend_codemod.rules.proofs.numbers.known_sizes import of_known_size  # a commit hook waits for it
 
         known = of_known_size(site, statement, node)
         if known is not None:
-            return Form(node, known.text, known.conditions, sized=True)
+            return FixedForm(node, known.text, known.conditions, sized=True)
     if isinstance(node, ast.Call):
         return _rolled(site, node) if _name(node) == "roll" else None
     assert isinstance(node, ast.Subscript)
@@ -99,7 +99,7 @@ def _is_read(site: Site, node: ast.expr) -> bool:
     return name in known and not site.value(node.value).is_python
 
 
-def _element(site: Site, statement: ast.stmt, node: ast.Subscript) -> Form | None:
+def _element(site: Site, statement: ast.stmt, node: ast.Subscript) -> FixedForm | None:
     """`x[:, t.reshape(1)].squeeze(1)` for `x[:, t]`."""
     parts = _parts(node)
     chosen = [part for part in parts if _is_read(site, part)]
@@ -118,7 +118,7 @@ def _element(site: Site, statement: ast.stmt, node: ast.Subscript) -> Form | Non
     conditions = [*_tensor(site, node.value), *_single(site, index), _device(site, index, node.value)]
     written = {id(index): (index, f"{site.operand(index)}.reshape(1)")}
     text = f"{site.but(written=written).text(node)}.squeeze({place})"
-    return Form(node, text, tuple(conditions))
+    return FixedForm(node, text, tuple(conditions))
 
 
 def _is_basic(part: ast.expr) -> bool:
@@ -221,7 +221,7 @@ def _effect(site: Site, call: ast.Call, inner: ast.AST) -> aliasing.Effect:
     return aliasing.unknown(call)
 
 
-def _rolled(site: Site, call: ast.Call) -> Form | None:
+def _rolled(site: Site, call: ast.Call) -> FixedForm | None:
     """`x.index_select(d, (torch.arange(n) - t) % n)` for `torch.roll(x, int(t), d)`."""
     given = list(call.args)
     if torch_api.torch_function(site.resolve(call.func)) == "roll":
@@ -258,7 +258,7 @@ def _rolled(site: Site, call: ast.Call) -> Form | None:
         shift, sign = shift.operand, "+"
     moved = site.but(written=written).operand(shift)
     text = f"{x}.index_select({d}, ({site.torch}.arange({size}, device={x}.device) {sign} {moved}) % {size})"
-    return Form(call, text, tuple(dict.fromkeys(conditions)))
+    return FixedForm(call, text, tuple(dict.fromkeys(conditions)))
 
 
 def _read(site: Site, node: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -288,7 +288,7 @@ def _numbers(node: ast.expr) -> Iterator[str]:
         raise NotProven(f"cannot infer that `{short(node)}` is an integer; assign it to a variable first")
 
 
-def _one_hot(site: Site, statement: ast.stmt, node: ast.Subscript, call: ast.Call) -> Form | None:
+def _one_hot(site: Site, statement: ast.stmt, node: ast.Subscript, call: ast.Call) -> FixedForm | None:
     """`(t.unsqueeze(-1) == torch.arange(m)).long()` for `F.one_hot(t, max(t.max() + 1, m))[..., :m]`."""
     classes = [*call.args[1:], *(word.value for word in call.keywords if word.arg == "num_classes")]
     if torch_api.torch_function(site.resolve(call.func)) != "one_hot" or not call.args or len(classes) != 1:
@@ -310,7 +310,7 @@ def _one_hot(site: Site, statement: ast.stmt, node: ast.Subscript, call: ast.Cal
     conditions = [*_tensor(site, index), f"{t}.dtype == {site.torch}.int64", f"{t}.numel() > 0"]
     conditions += [f"isinstance({m}, int)", f"{m} >= 0"]
     text = f"({t}.unsqueeze(-1) == {site.torch}.arange({m}, device={t}.device)).to({site.torch}.int64)"
-    return Form(node, text, tuple(conditions))
+    return FixedForm(node, text, tuple(conditions))
 
 
 def _cut(node: ast.Subscript) -> ast.expr | None:
