@@ -10,7 +10,7 @@ from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_not, o
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 
 
-class Chosen(NamedTuple):
+class LayerChoice(NamedTuple):
     """What is known of a layer: its class, or that an attribute of it has this value."""
 
     owner: str = ""
@@ -49,7 +49,7 @@ def named_by(node: ast.For) -> tuple[str, str]:
     return number, layer
 
 
-def live(block: list[ast.stmt], own: Chosen, compiling: Callable[[ast.expr], bool]) -> Iterator[ast.AST]:
+def live(block: list[ast.stmt], own: LayerChoice, compiling: Callable[[ast.expr], bool]) -> Iterator[ast.AST]:
     """The nodes of statements, without branches that a layer does not take for which `own` is known.
 
     `compiling` says whether an expression asks if code is compiled; what runs only where it is not is left out.
@@ -76,7 +76,7 @@ def _is_eager(test: ast.expr, compiling: Callable[[ast.expr], bool]) -> bool:
     return any(compiling(each) for each in inverted)
 
 
-def _taken(statement: ast.stmt, own: Chosen) -> list[ast.stmt] | None:
+def _taken(statement: ast.stmt, own: LayerChoice) -> list[ast.stmt] | None:
     """The branch of `if self.kind == "mamba":` that is taken, if that is known."""
     test = statement.test if isinstance(statement, ast.If) else None
     if not isinstance(statement, ast.If) or not isinstance(test, ast.Compare) or not own.attribute:

@@ -38,7 +38,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
 from graphmend_codemod.rules.proofs.masks.layer_choices import (
-    Chosen,
+    LayerChoice,
     called_by_name,
     is_numbered,
     is_own,
@@ -76,7 +76,7 @@ class MaskUses:
         if any(each.lineno > (statement.end_lineno or 0) for each in _bindings(function, name)):
             raise NotProven(f"`{name}` is assigned again in `{function.qualname}`")
         self.entries.append(function)
-        self._follow(function, name, statement.end_lineno or 0, Chosen(), {})
+        self._follow(function, name, statement.end_lineno or 0, LayerChoice(), {})
 
     def conditions(self, function: Definition | None = None) -> list[str]:
         """What the compile path has to ask for the calls to run what was followed; NotProven if it cannot ask.
@@ -91,19 +91,23 @@ class MaskUses:
             certain.demand_kinds(*each_kind)
         return certain.conditions()
 
-    def _bound(self, function: Definition, name: str, node: ast.AST, own: Chosen, layers: Mapping[str, Chosen]) -> None:
+    def _bound(
+        self, function: Definition, name: str, node: ast.AST, own: LayerChoice, layers: Mapping[str, LayerChoice]
+    ) -> None:
         """Follow a name that an assignment, and nothing else, binds."""
         if len(_bindings(function, name)) != 1 or name in parameter_names(function.node):
             raise NotProven(f"`{name}` is assigned again in `{function.qualname}`")
         self._follow(function, name, _start(function, node) - 1, own, layers)
 
-    def _given(self, function: Definition, name: str, own: Chosen) -> None:
+    def _given(self, function: Definition, name: str, own: LayerChoice) -> None:
         """Follow a parameter."""
         if _bindings(function, name):
             raise NotProven(f"`{name}` is assigned again in `{function.qualname}`")
         self._follow(function, name, 0, own, {})
 
-    def _follow(self, function: Definition, name: str, after: int, own: Chosen, layers: Mapping[str, Chosen]) -> None:
+    def _follow(
+        self, function: Definition, name: str, after: int, own: LayerChoice, layers: Mapping[str, LayerChoice]
+    ) -> None:
         key = (function.qualname, function.node.lineno, name, own.value)
         if key in self._seen:
             return
@@ -141,7 +145,7 @@ class MaskUses:
         return asks and last_name(node.func) != "is_dynamo_compiling"  # which an export does not answer with yes
 
     def _handed_on(
-        self, function: Definition, node: ast.AST, name: str, own: Chosen, layers: Mapping[str, Chosen]
+        self, function: Definition, node: ast.AST, name: str, own: LayerChoice, layers: Mapping[str, LayerChoice]
     ) -> set[int]:
         """Follow the mask to where a node hands it; the names in it that are understood."""
         if isinstance(node, ast.Return) and is_name(node.value, name):
@@ -161,7 +165,7 @@ class MaskUses:
                 taken = self.judge.takes(function, call, name)
                 for callee, parameter in taken or ():
                     self.links.append(Link(function, call, callee))
-                    self._given(callee, parameter, Chosen())
+                    self._given(callee, parameter, LayerChoice())
                 if taken is not None:
                     return {id(each) for each in given}
                 for callee, known, owners in self._callees(function, call, own, layers):
@@ -191,7 +195,7 @@ class MaskUses:
             if not own or not self.calls.related(caller.owner, function.owner):
                 raise NotProven(f"`{short(call)}` may be called on another instance")
             self.entries.append(caller)
-            self._bound(caller, target, call, Chosen(), {})
+            self._bound(caller, target, call, LayerChoice(), {})
         if not callers:
             raise NotProven(f"found no call of `{function.qualname}` in this module")
 
@@ -200,22 +204,22 @@ class MaskUses:
         named = (last_name(part) == name or is_text(part, name) for part in walk(tree_of(self.site.source.text)))
         return sum(named) > calls
 
-    def _chosen_layer(self, function: Definition, test: ast.expr) -> dict[str, Chosen]:
+    def _chosen_layer(self, function: Definition, test: ast.expr) -> dict[str, LayerChoice]:
         """What `isinstance(layer, Class)` or `layer.kind == "mamba"` says about a layer."""
-        found: dict[str, Chosen] = {}
+        found: dict[str, LayerChoice] = {}
         if isinstance(test, ast.Call) and is_name(test.func, "isinstance"):
             layer, owner = test.args
             if isinstance(layer, ast.Name) and isinstance(owner, ast.Name):
-                found = {layer.id: Chosen(owner=owner.id)}
+                found = {layer.id: LayerChoice(owner=owner.id)}
         elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq) and len(test.ops) == 1:
             left, right = test.left, test.comparators[0]
             if isinstance(left, ast.Attribute) and isinstance(left.value, ast.Name) and isinstance(right, ast.Constant):
-                found = {left.value.id: Chosen(attribute=left.attr, value=repr(right.value))}
+                found = {left.value.id: LayerChoice(attribute=left.attr, value=repr(right.value))}
             elif isinstance(left, ast.Subscript) and isinstance(right, ast.Constant):
                 found = self._listed_kind(function, left, right)
         return found if all(len(_bindings(function, name)) == 1 for name in found) else {}
 
-    def _listed_kind(self, function: Definition, listed: ast.Subscript, kind: ast.Constant) -> dict[str, Chosen]:
+    def _listed_kind(self, function: Definition, listed: ast.Subscript, kind: ast.Constant) -> dict[str, LayerChoice]:
         """What `self.kinds[i] == "mamba"` says about layer number `i`, where layers ask for their own kind alike."""
         kinds = dotted(listed.value) or ""
         loops = [each for each in walk_scope(function.node) if isinstance(each, ast.For)]
@@ -237,12 +241,12 @@ class MaskUses:
             attribute = asked.pop()
             question = f'getattr({{0}}, "{attribute}", None) == kind'
             self.agreements[question, "", dotted(layers) or "", kinds] = None
-            return {layer: Chosen(attribute=attribute, value=repr(kind.value))}
+            return {layer: LayerChoice(attribute=attribute, value=repr(kind.value))}
         owner = self._made_for(function, layers, kind)
         if asked or owner is None:
             return {}
         self.agreements[f"type({{0}}) is {owner}", f'"{kind.value!s}"', dotted(layers) or "", kinds] = None
-        return {layer: Chosen(owner=owner)}
+        return {layer: LayerChoice(owner=owner)}
 
     def _made_for(self, function: Definition, layers: ast.expr, kind: ast.Constant) -> str | None:
         """The class of `[Scan(n) if kinds[n] == "mamba" else Attention(n) for n in ...]` that is made for a kind."""
@@ -258,8 +262,8 @@ class MaskUses:
         return called.id if isinstance(called, ast.Name) else None
 
     def _callees(
-        self, function: Definition, call: ast.Call, own: Chosen, layers: Mapping[str, Chosen]
-    ) -> Iterator[tuple[Definition, Chosen, tuple[str, ...]]]:
+        self, function: Definition, call: ast.Call, own: LayerChoice, layers: Mapping[str, LayerChoice]
+    ) -> Iterator[tuple[Definition, LayerChoice, tuple[str, ...]]]:
         """The functions that a call may run, with what is known of their layer, and with all classes it may have."""
         called = call.func
         if isinstance(called, ast.Name) and called.id in layers:
@@ -276,7 +280,7 @@ class MaskUses:
             made = made or sorted(set(_classes_of(self.calls, function.owner, called.attr)))
             if made and "..." not in made:
                 for owner in made:
-                    yield self._method(owner, "forward", exact=True), Chosen(), tuple(made)
+                    yield self._method(owner, "forward", exact=True), LayerChoice(), tuple(made)
                 return
         above = self._above(function, called)
         if above is not None:
@@ -285,13 +289,13 @@ class MaskUses:
         if isinstance(called, ast.Name) and len(_bindings(function, called.id)) == 1:
             every = tuple(self._elements(function, called.id))
             for owner in every:
-                yield self._method(owner, "forward", exact=True), Chosen(), every
+                yield self._method(owner, "forward", exact=True), LayerChoice(), every
             return
         outer = isinstance(called, ast.Name) and not _is_local(function, called.id)
         callee = self.calls.callee(function, call) if outer else None
         if callee is None:
             raise NotProven(f"cannot infer what `{short(call.func)}` in `{function.qualname}` does with the mask")
-        yield callee, Chosen(), ()
+        yield callee, LayerChoice(), ()
 
     def _above(self, function: Definition, called: ast.expr) -> Definition | None:
         """The method that `super().forward` is."""
