@@ -25,7 +25,7 @@ _MOVES = frozenset({"to", "cpu", "cuda"})
 _WIDE = frozenset({"torch.float32", "torch.float64"})
 
 
-class Chosen(NamedTuple):
+class NumberChoice(NamedTuple):
     """`name` is `first` where the test holds, else `second`."""
 
     name: str
@@ -33,7 +33,7 @@ class Chosen(NamedTuple):
     second: float
 
 
-def chosen(site: Site, node: ast.If | ast.IfExp) -> Chosen | None:
+def chosen(site: Site, node: ast.If | ast.IfExp) -> NumberChoice | None:
     """The choice between two numbers that a branch or conditional expression is; None for any other."""
     if isinstance(node, ast.IfExp):
         first, second = node.body, node.orelse
@@ -50,7 +50,7 @@ def chosen(site: Site, node: ast.If | ast.IfExp) -> Chosen | None:
     numbers = [_literal(each) for each in (first, second)]
     if name is None or numbers[0] is None or numbers[1] is None:
         return None
-    return Chosen(name, numbers[0], numbers[1])
+    return NumberChoice(name, numbers[0], numbers[1])
 
 
 def _literal(node: ast.expr) -> float | None:
@@ -66,7 +66,7 @@ def _assigned(body: list[ast.stmt]) -> tuple[str, ast.expr] | None:
     return (only.targets[0].id, only.value) if plain else None  # type: ignore[union-attr]
 
 
-def kept_choice(site: Site, node: ast.If | ast.IfExp, condition: Condition, what: Chosen) -> Edit:
+def kept_choice(site: Site, node: ast.If | ast.IfExp, condition: Condition, what: NumberChoice) -> Edit:
     """The edit that selects the number on the device. NotProven where some use needs the number."""
     if condition.verdict.impure is not None:
         raise NotProven(condition.verdict.impure)
@@ -153,7 +153,7 @@ def _other(site: Site, around: ast.AST | None, part: ast.AST) -> ast.expr | None
     return None
 
 
-def _dtype(site: Site, anchor: str, what: Chosen, values: list[Value]) -> tuple[list[str], list[str]]:
+def _dtype(site: Site, anchor: str, what: NumberChoice, values: list[Value]) -> tuple[list[str], list[str]]:
     """The argument that gives the tensor the dtype of those beside it, and what has to be asked for."""
     names = {str(value.dtype) for value in values}
     wanted = names.pop()
