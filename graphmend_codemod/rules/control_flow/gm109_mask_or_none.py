@@ -43,7 +43,7 @@ from graphmend_codemod.rules.framework.rule import (
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.masks.all_ones_test import Question, of_dtype, question_of
+from graphmend_codemod.rules.proofs.masks.all_ones_test import AllOnesTest, of_dtype, question_of
 from graphmend_codemod.rules.proofs.masks.kept_by_caller import edit_in_caller, is_left_to_eager
 from graphmend_codemod.rules.proofs.masks.mask_products import Products
 from graphmend_codemod.rules.proofs.masks.mask_uses import MaskUses
@@ -309,7 +309,7 @@ def mask_or_none(site: Site, node: ast.If) -> Diagnostic | None:
 
 
 def _edit_for(
-    site: Site, calls: ModuleCalls, node: ast.If, question: Question, name: str, otherwise: list[ast.stmt]
+    site: Site, calls: ModuleCalls, node: ast.If, question: AllOnesTest, name: str, otherwise: list[ast.stmt]
 ) -> Edit:
     """The edit; NotProven with the condition that fails."""
     function = calls.at(site.evaluator.scope.node.lineno)
@@ -354,7 +354,7 @@ def _none_before(site: Site, node: ast.If) -> str | None:
     return name if bound is not None and is_none(bound.value) else None
 
 
-def _positions(question: Question) -> str | None:
+def _positions(question: AllOnesTest) -> str | None:
     """`p` where the other reason is `p[0] > 0`."""
     found = [name for each in question.others if (name := _first_of(each)) is not None]
     return found[0] if len(found) == len(question.others) == 1 else None
@@ -379,7 +379,7 @@ def _demand_value(function: Definition, node: ast.If, name: str, mask: str) -> N
         raise NotProven(f"`{name}` may differ from `{mask}`")
 
 
-def _edit(site: Site, node: ast.If, name: str, question: Question, positions: str, classes: list[str]) -> Edit:
+def _edit(site: Site, node: ast.If, name: str, question: AllOnesTest, positions: str, classes: list[str]) -> Edit:
     mask = question.mask
     right_dtype = of_dtype(site, mask, question.dtypes)
     of_shape = f"{mask}.shape[1:] == {positions}.shape"

@@ -11,7 +11,7 @@ from graphmend_codemod.rules.proofs.masks.mask_products import is_not_none
 
 
 @dataclass(frozen=True)
-class Question:
+class AllOnesTest:
     """`<others> or (mask is not None and torch.all(mask == 1))`, the other way round where not `for_ones`."""
 
     mask: str
@@ -21,7 +21,7 @@ class Question:
     for_ones: bool
 
 
-def question_of(site: Site, test: ast.expr) -> Question | None:
+def question_of(site: Site, test: ast.expr) -> AllOnesTest | None:
     """The question that a whole test asks."""
     parts = operands_of(test, ast.Or)
     found = [(part, each) for part in parts if (each := _asks(site, part)) is not None]
@@ -30,7 +30,7 @@ def question_of(site: Site, test: ast.expr) -> Question | None:
     (asked, (mask, may_be_none, dtypes, for_ones)) = found[0]
     if not for_ones and (may_be_none or len(parts) > 1):
         return None
-    return Question(mask, may_be_none, dtypes, tuple(part for part in parts if part is not asked), for_ones)
+    return AllOnesTest(mask, may_be_none, dtypes, tuple(part for part in parts if part is not asked), for_ones)
 
 
 def _asks(site: Site, node: ast.expr) -> tuple[str, bool, tuple[str, ...], bool] | None:

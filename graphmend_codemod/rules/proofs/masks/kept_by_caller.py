@@ -17,7 +17,7 @@ from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
-from graphmend_codemod.rules.proofs.masks.all_ones_test import Question, of_dtype
+from graphmend_codemod.rules.proofs.masks.all_ones_test import AllOnesTest, of_dtype
 from graphmend_codemod.rules.proofs.masks.mask_uses import MaskUses
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.positions import companion_of
@@ -31,7 +31,7 @@ def is_left_to_eager(calls: ModuleCalls, function: Definition) -> bool:
     return bool(callers) and all(_beside_path(caller, call) for caller, call in callers)
 
 
-def edit_in_caller(site: Site, uses: MaskUses, function: Definition, question: Question, comment: str) -> Edit:
+def edit_in_caller(site: Site, uses: MaskUses, function: Definition, question: AllOnesTest, comment: str) -> Edit:
     """Two paths around the only call of the method that asks; NotProven with the condition that fails.
 
     The uses of what the method returns have been followed.
@@ -82,7 +82,7 @@ def _none_or(site: Site, mask: str, known: tuple[str, ...]) -> str:
     return f"(\n        {mask} is None\n        or ({lines}\n        )\n    )"
 
 
-def _only_chooses(function: Definition, question: Question) -> bool:
+def _only_chooses(function: Definition, question: AllOnesTest) -> bool:
     """True if the method only chooses between the mask and None, and decides from its arguments alone."""
     node = function.node
     body = list(node.body)
