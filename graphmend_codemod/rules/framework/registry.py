@@ -12,7 +12,7 @@ from graphmend_codemod.rules.framework.ask_table import QUESTIONS
 from graphmend_codemod.rules.framework.rule import Asked, Rule
 
 
-class Question(NamedTuple):
+class MatchKey(NamedTuple):
     """One match function by the module of its rule and its place among those for one kind of node."""
 
     module: str
@@ -69,9 +69,9 @@ def _asked(module: str, kind: str, place: int) -> tuple[Rule, Asked]:
 
 
 @cache
-def _questions(kind: str, candidates: tuple[str, ...]) -> tuple[Question, ...]:
+def _questions(kind: str, candidates: tuple[str, ...]) -> tuple[MatchKey, ...]:
     return tuple(
-        Question(module, place, candidate, frozenset(words.split()))
+        MatchKey(module, place, candidate, frozenset(words.split()))
         for module, place, candidate, words in QUESTIONS.get(kind, ())
         if not candidate or candidate in candidates
     )
