@@ -18,11 +18,11 @@ from graphmend_codemod.trace.document import (
     Compilation,
     Fact,
     Known,
-    Place,
     Process,
     Recompiled,
     Site,
     Skipped,
+    SourceLine,
     Totals,
     Trace,
 )
@@ -46,20 +46,20 @@ class _Site:
 
     id: str
     first: break_text.BreakText
-    place: Place
+    place: SourceLine
     column: int | None
     end_column: int | None
     source: str
-    own: Place | None
+    own: SourceLine | None
     own_source: str
-    stack: tuple[Place, ...]
+    stack: tuple[SourceLine, ...]
     frames: set[tuple[int, int | None]] = field(default_factory=set)
     recompiled: int = 0
     graphs: int = 0
     extra: int = 0
     seconds: float = 0.0
     skips: bool = False
-    callers: dict[Place, None] = field(default_factory=dict)
+    callers: dict[SourceLine, None] = field(default_factory=dict)
     facts: list[Mapping[str, Any]] = field(default_factory=list)
     processes: set[int] = field(default_factory=set)
     gaps: Counter[tuple[int, int | None]] = field(default_factory=Counter)
@@ -74,9 +74,9 @@ class Collector:
         self._sites: dict[tuple[object, ...], _Site] = {}
         self._processes: list[Process] = []
         self._compilations: list[Compilation] = []
-        self._recompiled: dict[Place, list[tuple[float, str]]] = {}
-        self._skipped: Counter[tuple[Place, str]] = Counter()
-        self._known: dict[Place, list[Mapping[str, Any]]] = {}
+        self._recompiled: dict[SourceLine, list[tuple[float, str]]] = {}
+        self._skipped: Counter[tuple[SourceLine, str]] = Counter()
+        self._known: dict[SourceLine, list[Mapping[str, Any]]] = {}
 
     def add(self, process: Sequence[events.Event]) -> None:
         """All events of one process, in their order."""
@@ -179,11 +179,11 @@ class Collector:
         """One more compilation."""
         self._compilations.append(compilation)
 
-    def recompiled(self, place: Place, seconds: float, reason: str) -> None:
+    def recompiled(self, place: SourceLine, seconds: float, reason: str) -> None:
         """A compilation that was not a frame's first, and why."""
         self._recompiled.setdefault(place, []).append((seconds, reason))
 
-    def skipped(self, place: Place, reason: str) -> None:
+    def skipped(self, place: SourceLine, reason: str) -> None:
         """A frame that was given up."""
         self._skipped[place, reason] += 1
 
@@ -358,13 +358,13 @@ def _columns(frame: break_text.TextFrame, line: str) -> tuple[int | None, int | 
     return indent + frame.column + 1, indent + frame.column + len(marked) + 1
 
 
-def _identity(place: Place, text: break_text.BreakText, code: str) -> str:
+def _identity(place: SourceLine, text: break_text.BreakText, code: str) -> str:
     """What stays the same when lines above come and go."""
     parts = "\0".join((place.path, place.function, text.gb_id or text.kind, " ".join(code.split())))
     return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _recompiled(place: Place, every: Sequence[tuple[float, str]]) -> Recompiled:
+def _recompiled(place: SourceLine, every: Sequence[tuple[float, str]]) -> Recompiled:
     reasons = guards.reasons(text for _, text in every)
     return Recompiled(place, len(every), round(sum(seconds for seconds, _ in every), 6), reasons)
 

@@ -28,7 +28,7 @@ class TraceError(GraphmendError):
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLine:
     """A line of a function. `where` says whose it is: `own`, `library` or `torch`."""
 
     path: str
@@ -59,7 +59,7 @@ class Fact:
 class Known:
     """What Dynamo knew of the locals of a function of the project when a graph broke there, or in what it called."""
 
-    place: Place
+    place: SourceLine
     facts: tuple[Fact, ...]
 
 
@@ -78,11 +78,11 @@ class Site:
     """
 
     id: str
-    place: Place
+    place: SourceLine
     column: int | None
     end_column: int | None
     source: str
-    own: Place | None
+    own: SourceLine | None
     own_source: str
     gb_id: str
     kind: str
@@ -94,8 +94,8 @@ class Site:
     graphs: int
     seconds: float
     skips: bool
-    callers: tuple[Place, ...]
-    stack: tuple[Place, ...]
+    callers: tuple[SourceLine, ...]
+    stack: tuple[SourceLine, ...]
     facts: tuple[Fact, ...]
     processes: int
     gaps: int = 0
@@ -108,7 +108,7 @@ class Site:
         return self.place.where
 
     @property
-    def shown(self) -> Place:
+    def shown(self) -> SourceLine:
         """Where the user can do something: the line of the project, else the innermost one."""
         return self.own or self.place
 
@@ -126,7 +126,7 @@ class Reason:
 class Recompiled:
     """A function that was compiled again."""
 
-    place: Place
+    place: SourceLine
     count: int
     seconds: float
     reasons: tuple[Reason, ...]
@@ -136,7 +136,7 @@ class Recompiled:
 class Skipped:
     """A function that Dynamo gave up and left to Python as a whole."""
 
-    place: Place
+    place: SourceLine
     reason: str
     count: int
 
@@ -151,7 +151,7 @@ class Compilation:
 
     process: int
     id: str
-    place: Place
+    place: SourceLine
     operations: int | None
     seconds: float
     call: int

@@ -16,7 +16,7 @@ from graphmend_codemod.reporting.markdown import code, escaped
 from graphmend_codemod.reporting.report import plural, shown_path
 from graphmend_codemod.reporting.sarif import SCHEMA, repository_root
 from graphmend_codemod.trace import break_text, text
-from graphmend_codemod.trace.document import OWN, Place, Site
+from graphmend_codemod.trace.document import OWN, Site, SourceLine
 from graphmend_codemod.trace.document import SCHEMA as TRACE_SCHEMA
 from graphmend_codemod.trace.join import Answer, Joined, Remedy
 
@@ -105,7 +105,7 @@ def sarif(joined: Joined, root: Path) -> str:
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def _location(site: Site, place: Place, root: Path, base: Path) -> dict[str, Any]:
+def _location(site: Site, place: SourceLine, root: Path, base: Path) -> dict[str, Any]:
     absolute = Path(os.path.abspath(root / place.path))
     uri = (
         quote(os.fsencode(absolute.relative_to(base).as_posix()))

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis.torch_api import TYPED_TENSORS
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
-from graphmend_codemod.trace.document import OWN, Fact, Known, Place, Trace
+from graphmend_codemod.trace.document import OWN, Fact, Known, SourceLine, Trace
 
 _TENSORS = frozenset({"torch.Tensor", "torch.nn.parameter.Parameter"})
 _OF_DTYPE = {dtype.removeprefix("torch."): annotation for annotation, dtype in TYPED_TENSORS.items()}
@@ -74,7 +74,7 @@ class _Functions:
         self._root = root
         self._known: dict[str, list[tuple[int, int, str]]] = {}
 
-    def around(self, place: Place) -> str | None:
+    def around(self, place: SourceLine) -> str | None:
         """The qualified name of the innermost function around a line of the project that has the place's name."""
         if place.where != OWN:
             return None

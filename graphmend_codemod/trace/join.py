@@ -17,7 +17,7 @@ from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.engine import api
 from graphmend_codemod.reporting.diff import unified
 from graphmend_codemod.trace import contradicted
-from graphmend_codemod.trace.document import OWN, TORCH, Place, Site, Trace
+from graphmend_codemod.trace.document import OWN, TORCH, Site, SourceLine, Trace
 from graphmend_codemod.trace.hints import with_hints
 
 _ANSWERS = Path(__file__).with_name("answers.json")
@@ -83,7 +83,7 @@ def join(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True)
     return Joined(trace, tuple(answer(site, by_path, settings) for site in trace.sites))
 
 
-def matching(place: Place, findings: Iterable[Finding], settings: Settings) -> Finding | None:
+def matching(place: SourceLine, findings: Iterable[Finding], settings: Settings) -> Finding | None:
     """The finding that speaks of a line: one that can be fixed before one that cannot, the closest one first."""
     here = [finding for finding in findings if covers(finding, place.line)]
     return min(here, key=lambda each: _rank(each, settings), default=None)

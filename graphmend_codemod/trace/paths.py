@@ -7,7 +7,7 @@ import os
 import re
 from pathlib import Path
 
-from graphmend_codemod.trace.document import LIBRARY, OWN, TORCH, Place
+from graphmend_codemod.trace.document import LIBRARY, OWN, TORCH, SourceLine
 
 _INSTALLED = re.compile(r".*/(site-packages|dist-packages)/(?P<rest>.+)$")
 _INSTALLED_IN_TEXT = re.compile(r"/[^\s`'\"]*/(site-packages|dist-packages)/")
@@ -25,10 +25,10 @@ class Paths:
         self._cwd = cwd or str(self._root)
         self._known: dict[str, tuple[str, str, str]] = {}
 
-    def place(self, path: str, line: int, function: str) -> Place:
+    def place(self, path: str, line: int, function: str) -> SourceLine:
         """The place as the trace has it."""
         shown, where, _ = self._look_up(path)
-        return Place(shown, line, function, where)
+        return SourceLine(shown, line, function, where)
 
     def line(self, path: str, number: int) -> str:
         """A line of source as it is on disk now, without its newline; empty where there is none."""

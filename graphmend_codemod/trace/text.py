@@ -8,7 +8,7 @@ from graphmend_codemod.core.colour import Paint
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting.report import plural
 from graphmend_codemod.trace import break_text
-from graphmend_codemod.trace.document import OWN, Place, Recompiled, Site, Trace
+from graphmend_codemod.trace.document import OWN, Recompiled, Site, SourceLine, Trace
 from graphmend_codemod.trace.join import Answer, Joined, Remedy
 
 _CALLERS_SHOWN = 3
@@ -151,7 +151,7 @@ def _note(name: str, words: str, paint: Paint) -> str:
     return f"  = {paint.yellow(name)}: {words}"
 
 
-def _where(place: Place) -> str:
+def _where(place: SourceLine) -> str:
     return f"{printable(place.path)}:{place.line} {printable(place.function)}"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from graphmend_codemod.cli.main import main
 from graphmend_codemod.trace import contradicted, document
-from graphmend_codemod.trace.document import Fact, Place, Site
+from graphmend_codemod.trace.document import Fact, Site, SourceLine
 from tests.trace.samples import MODEL, project, traced
 
 SIZES = (2, 4)
@@ -86,7 +86,7 @@ def test_header_of_the_author_is_not_judged(tmp_path: Path) -> None:
 
 
 def test_break_in_a_library_knows_nothing_of_the_caller_s_line(tmp_path: Path) -> None:
-    there = dataclasses.replace(site(tmp_path, tensor()), place=Place("torch/x.py", 3, "f", document.TORCH))
+    there = dataclasses.replace(site(tmp_path, tensor()), place=SourceLine("torch/x.py", 3, "f", document.TORCH))
     assert contradicted.condition(MODEL, after("x.is_complex()"), there) is None
 
 

@@ -126,12 +126,12 @@ def seen(folder: Path, *facts: document.Fact) -> None:
     """The model with attributes, and a trace in which its `forward` got to a break with these facts."""
     (folder / "model.py").write_text(ATTRIBUTES)
     trace = document.read(folder / "trace.json")
-    known = document.Known(document.Place("model.py", 12, "forward"), facts)
+    known = document.Known(document.SourceLine("model.py", 12, "forward"), facts)
     sites = tuple(
         dataclasses.replace(site, place=place, own=place, own_source=source)
         for site, place, source in zip(
             trace.sites,
-            (document.Place("model.py", 12, "forward"), document.Place("model.py", 14, "forward")),
+            (document.SourceLine("model.py", 12, "forward"), document.SourceLine("model.py", 14, "forward")),
             ("if self.gate > 0:", "y = self.layer(x)[0]"),
             strict=True,
         )

@@ -12,7 +12,7 @@ from graphmend_codemod.cli.main import main
 from graphmend_codemod.core.colour import Paint
 from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.trace import document, documents, text
-from graphmend_codemod.trace.document import LIBRARY, Place
+from graphmend_codemod.trace.document import LIBRARY, SourceLine
 from graphmend_codemod.trace.join import Joined, Remedy, join
 from tests.trace.samples import project, traced
 
@@ -67,7 +67,10 @@ def test_number_of_numpy_that_the_run_knew_is_named(folder: Path, name: str, kin
     found = traced(folder)
     site = replace(found.sites[0], source="    pad = ceil(length / self.hop)", facts=(document.Fact(name, kind),))
     site = replace(
-        site, own=Place("model.py", 15, "forward"), own_source="return y - 1", place=Place("model.py", 15, "f")
+        site,
+        own=SourceLine("model.py", 15, "forward"),
+        own_source="return y - 1",
+        place=SourceLine("model.py", 15, "f"),
     )
     (answer,) = join(replace(found, sites=(site,)), load_settings(folder), cache=False).answers
     assert (told in answer.steps[0]) if told else all("NumPy" not in step for step in answer.steps)
@@ -76,8 +79,8 @@ def test_number_of_numpy_that_the_run_knew_is_named(folder: Path, name: str, kin
 def test_break_in_a_library_is_told_apart_with_the_line_that_calls_it(folder: Path) -> None:
     found = traced(folder)
     site = found.sites[1]
-    inner = Place("site-packages/zoo/layers.py", 7, "forward", LIBRARY)
-    moved = replace(site, place=inner, own=Place("model.py", 15, "forward"), own_source="return y - 1", source="")
+    inner = SourceLine("site-packages/zoo/layers.py", 7, "forward", LIBRARY)
+    moved = replace(site, place=inner, own=SourceLine("model.py", 15, "forward"), own_source="return y - 1", source="")
     answered = join(replace(found, sites=(found.sites[0], moved)), load_settings(folder), cache=False)
     assert answered.answers[1].verdict is Remedy.LIBRARY
     shown = "\n".join(text.full(answered, Paint()))
