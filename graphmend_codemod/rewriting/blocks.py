@@ -26,7 +26,7 @@ def blocks(node: ast.AST) -> Iterator[tuple[ast.AST, list[ast.stmt]]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class StatementRange:
     """Statements `block[first]` to `block[last]` of `owner`; `whole` if a range covers exactly them."""
 
     owner: ast.AST
@@ -57,19 +57,19 @@ class CodeBlocks:
             raise RewriteError(f"Python does not tell where line {node.lineno} ends")
         return self.layout.source.offset(node.end_lineno, node.end_col_offset)
 
-    def in_f_string(self, place: Place, start: int, end: int) -> bool:
+    def in_f_string(self, place: StatementRange, start: int, end: int) -> bool:
         """True if a range lies inside an f-string, where `ast` gives wrong positions before Python 3.12."""
         strings = (node for node in ast.walk(place.block[place.first]) if isinstance(node, ast.JoinedStr))
         return any(self.start(node) < start and end < self.end(node) for node in strings)
 
-    def find(self, start: int, end: int) -> Place:
+    def find(self, start: int, end: int) -> StatementRange:
         """The innermost place that holds a range. RewriteError if the range is outside of all statements."""
         found = self._find(self.tree, self.tree.body, start, end)
         if found is None:
             raise RewriteError(f"line {self.layout.source.line_at(start)} has no statement to edit")
         return found
 
-    def _find(self, owner: ast.AST, block: list[ast.stmt], start: int, end: int) -> Place | None:
+    def _find(self, owner: ast.AST, block: list[ast.stmt], start: int, end: int) -> StatementRange | None:
         touched = [i for i, node in enumerate(block) if self.start(node) <= end and start <= self.end(node)]
         if start != end:
             touched = [i for i in touched if self.start(block[i]) < end and start < self.end(block[i])]
@@ -83,9 +83,9 @@ class CodeBlocks:
         inside = self.start(block[first]) <= start and end <= self.end(block[last])
         plain = start == self.start(block[first], decorators=False)
         whole = end == self.end(block[last]) and (plain or start == self.start(block[first]))
-        return Place(owner, block, first, last, whole) if inside else None
+        return StatementRange(owner, block, first, last, whole) if inside else None
 
-    def line_mates(self, place: Place) -> tuple[int, int]:
+    def line_mates(self, place: StatementRange) -> tuple[int, int]:
         """First and last index of the statements that share a logical line with the place by `;`."""
         first, last = place.first, place.last
         while first > 0 and self._joined(place.block[first - 1], place.block[first]):
@@ -97,7 +97,7 @@ class CodeBlocks:
     def _joined(self, before: ast.stmt, after: ast.stmt) -> bool:
         return _SEPARATOR.fullmatch(self.layout.source.text, self.end(before), self.start(after)) is not None
 
-    def header_end(self, place: Place, first: int) -> tuple[int, str]:
+    def header_end(self, place: StatementRange, first: int) -> tuple[int, str]:
         """For a block that follows its header on one line: offset after the colon, and the header's indentation."""
         start = self.start(place.block[first])
         colon = _HEADER_END.search(self.layout.source.text[self.layout.line_start(start) : start])

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from graphmend_codemod.core.findings import Original, Replacement, Span
 from graphmend_codemod.core.source import SourceError, parse_text
-from graphmend_codemod.rewriting.blocks import CodeBlocks, Place
+from graphmend_codemod.rewriting.blocks import CodeBlocks, StatementRange
 from graphmend_codemod.rewriting.render import Rendered, offsets, render
 from graphmend_codemod.rewriting.text import Change, Moved, RewriteError, TextLayout
 
@@ -52,7 +52,7 @@ def _change(start: int, end: int, rendered: Rendered) -> Change:
     return Change(start, end, rendered.text, rendered.moved)
 
 
-def _with_tail(blocks: CodeBlocks, place: Place, parts: _Parts, end: int) -> tuple[_Parts, int]:
+def _with_tail(blocks: CodeBlocks, place: StatementRange, parts: _Parts, end: int) -> tuple[_Parts, int]:
     """The parts and the end of the replaced text, with the comments behind it where the original at its end goes.
 
     They are the one that ends the line, and those below that are indented as the end of a block is. If no original
@@ -78,7 +78,7 @@ def _with_tail(blocks: CodeBlocks, place: Place, parts: _Parts, end: int) -> tup
     return (*parts[:last], stretched, *parts[last + 1 :]), tail
 
 
-def _end_of_block_comments(blocks: CodeBlocks, place: Place, end: int) -> int | None:
+def _end_of_block_comments(blocks: CodeBlocks, place: StatementRange, end: int) -> int | None:
     """Offset after the comments that follow a compound statement on lines of their own, deeper than its first line."""
     layout = blocks.layout
     if not hasattr(place.block[place.last], "body") or layout.line_end(end) != end:
@@ -107,7 +107,9 @@ def _dropped(layout: TextLayout, parts: Sequence[str | Original], start: int, en
     ]
 
 
-def _rescued(blocks: CodeBlocks, place: Place, parts: Sequence[str | Original], start: int, end: int) -> list[Change]:
+def _rescued(
+    blocks: CodeBlocks, place: StatementRange, parts: Sequence[str | Original], start: int, end: int
+) -> list[Change]:
     """Comments inside a replaced expression, put above its statement."""
     layout = blocks.layout
     comments = _dropped(layout, parts, start, end)
@@ -146,7 +148,7 @@ def _statements(text: str, base: str) -> list[ast.stmt]:
     return body[0].body if base and isinstance(body[0], ast.If) else body
 
 
-def _on_shared_line(blocks: CodeBlocks, place: Place, parts: _Parts, start: int, end: int) -> list[Change]:
+def _on_shared_line(blocks: CodeBlocks, place: StatementRange, parts: _Parts, start: int, end: int) -> list[Change]:
     """One of several statements on a line: replaced where it stands if it stays simple, else one line a statement."""
     layout = blocks.layout
     base, newline = layout.indentation(start), layout.source.newline
