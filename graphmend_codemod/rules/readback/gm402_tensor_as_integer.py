@@ -39,7 +39,7 @@ from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.numbers.known_callers import KnownCallers, is_parameter
 from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
 from graphmend_codemod.rules.proofs.numbers.loops import iterated
-from graphmend_codemod.rules.proofs.numbers.uses import Uses
+from graphmend_codemod.rules.proofs.numbers.uses import NumberUses
 
 _SETUP = """
 import torch
@@ -203,7 +203,7 @@ def loop_over_tensor(site: Site, node: ast.For) -> Diagnostic | None:
     return _verdict(site, message, [name], built, _why_not(uses), [])
 
 
-def _elements(site: Site, node: ast.For, name: str) -> Uses | None:
+def _elements(site: Site, node: ast.For, name: str) -> NumberUses | None:
     """What a loop does with the elements of what a name holds; None where it does not go through them."""
     sure = sure_calls(site)
     function = sure.calls.at(site.evaluator.scope.node.lineno)
@@ -212,7 +212,7 @@ def _elements(site: Site, node: ast.For, name: str) -> Uses | None:
     if function is None or loop is None:
         return None
     target = iterated(loop.target, loop.iter, name, lambda call: site.resolve(call.func))
-    return Uses(sure, site.resolve_global).elements(function, target) if target is not None else None
+    return NumberUses(sure, site.resolve_global).elements(function, target) if target is not None else None
 
 
 @rule.on(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, candidate="list")
@@ -232,7 +232,7 @@ def call_with_tensor(site: Site, node: ast.stmt) -> Diagnostic | None:
         taken = origins.lists.get((callee.qualname, callee.node.lineno), {})
         for parameter, argument in callee.arguments(call).items():
             if isinstance(argument, ast.Name) and argument.id in built and parameter not in taken:
-                uses = Uses(sure_calls(site), site.resolve_global, swapped=True).several(callee, parameter)
+                uses = NumberUses(sure_calls(site), site.resolve_global, swapped=True).several(callee, parameter)
                 if uses.slices:
                     given.append(argument)
                     links.append(Link(caller, call, callee))
@@ -261,7 +261,7 @@ def split_by_tensor(site: Site, node: ast.stmt) -> Diagnostic | None:
 _SPLITS = frozenset({"split", "split_with_sizes", "tensor_split"})
 
 
-def _why_not(uses: Uses) -> str | None:
+def _why_not(uses: NumberUses) -> str | None:
     """Why the elements may be needed as tensors, or are handed to functions that nobody asks about."""
     if uses.reason is None and uses.sure.links:
         return f"`{speculation.short(uses.sure.links[0].call)}` gets them as well; use them as sizes here"

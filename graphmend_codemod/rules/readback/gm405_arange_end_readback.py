@@ -40,7 +40,7 @@ from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.default_ranges import Made, asked_for_none, changes, made_where_none
-from graphmend_codemod.rules.proofs.numbers.uses import Uses
+from graphmend_codemod.rules.proofs.numbers.uses import NumberUses
 
 _SETUP = """
 import torch
@@ -340,7 +340,7 @@ def _family(calls: ModuleCalls, callee: Definition, other: Definition) -> set[st
 
 def _demand_number(site: Site, function: Definition, name: str) -> None:
     """NotProven when something is done with `name` that may need a Tensor."""
-    uses = Uses(sure_calls(site), site.resolve_global, swapped=True).single(function, name)
+    uses = NumberUses(sure_calls(site), site.resolve_global, swapped=True).single(function, name)
     if uses.reason is None and uses.sure.links:
         uses.reason = f"`{name}` goes to another function"
     if uses.reason is not None:

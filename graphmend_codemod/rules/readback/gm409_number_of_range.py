@@ -40,7 +40,7 @@ from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.counted_numbers import Counted, counted, is_element_of
-from graphmend_codemod.rules.proofs.numbers.uses import Uses
+from graphmend_codemod.rules.proofs.numbers.uses import NumberUses
 
 _SETUP = """
 import torch
@@ -147,7 +147,7 @@ def number_decides(site: Site, node: ast.If) -> Diagnostic | None:
     edits: list[Replacement] = []
     reasons: list[str] = []
     for each in found:
-        uses = Uses(sure_calls(site), site.resolve_global, swapped=True, outside=True)
+        uses = NumberUses(sure_calls(site), site.resolve_global, swapped=True, outside=True)
         uses.several(each.function, each.name)
         try:
             replacement = _replacement(site, each, uses.unless, uses.conditions(site))

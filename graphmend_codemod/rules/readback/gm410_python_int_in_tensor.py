@@ -43,7 +43,7 @@ from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front, with_
 from graphmend_codemod.rules.proofs.sizes.spelled import is_size
 
 if TYPE_CHECKING:
-    from graphmend_codemod.rules.proofs.numbers.uses import Uses
+    from graphmend_codemod.rules.proofs.numbers.uses import NumberUses
 
 _SETUP = """
 import numpy as np
@@ -177,20 +177,22 @@ def made_of_numbers(site: Site, node: ast.Assign) -> Diagnostic | None:
     if len(node.targets) != 1 or not isinstance(target, ast.Name) or not elements:
         return None
     from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls  # a commit hook waits for them
-    from graphmend_codemod.rules.proofs.numbers.uses import Uses
+    from graphmend_codemod.rules.proofs.numbers.uses import NumberUses
 
     sure = sure_calls(site)
     function = sure.calls.at(site.evaluator.scope.node.lineno)
     if function is None:
         return None
-    uses = Uses(sure, site.resolve_global).several(function, target.id, len(elements))
+    uses = NumberUses(sure, site.resolve_global).several(function, target.id, len(elements))
     if not uses.slices:
         return None
     message = f"stores slice bounds in a tensor (device sync): `{speculation.short(node.value)}`"
     try:
         return Diagnostic(message, edit=_edit(site, uses, elements))
     except NotProven as reason:
-        swapped = Uses(sure_calls(site), site.resolve_global, swapped=True).several(function, target.id, len(elements))
+        swapped = NumberUses(sure_calls(site), site.resolve_global, swapped=True).several(
+            function, target.id, len(elements)
+        )
         try:
             return Diagnostic(message, edit=_swapped(site, node, swapped, target.id, elements))
         except NotProven:
@@ -222,7 +224,7 @@ def array_of_numbers(site: Site, node: ast.Assign) -> Diagnostic | None:
     return judged(message, lambda: tuple_in_front(site, node, *made, uses, _COMMENT))
 
 
-def _asked(site: Site, uses: Uses, compiling: str, elements: list[ast.expr], *, here: bool) -> list[str]:
+def _asked(site: Site, uses: NumberUses, compiling: str, elements: list[ast.expr], *, here: bool) -> list[str]:
     """The conditions of a compile path that has integers for the elements of the tensor."""
     from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 
@@ -236,7 +238,7 @@ def _asked(site: Site, uses: Uses, compiling: str, elements: list[ast.expr], *, 
     return [compiling, *dict.fromkeys(f"isinstance({each}, int)" for each in asked), *uses.conditions(site)]
 
 
-def _edit(site: Site, uses: Uses, elements: list[ast.expr]) -> Edit:
+def _edit(site: Site, uses: NumberUses, elements: list[ast.expr]) -> Edit:
     """The statements that use the tensor, each with a compile path in front that has the numbers."""
     conditions = _asked(site, uses, f"{site.torch}.compiler.is_dynamo_compiling()", elements, here=False)
     texts = [site.text(element) for element in elements]
@@ -251,7 +253,7 @@ def _edit(site: Site, uses: Uses, elements: list[ast.expr]) -> Edit:
     return Edit(tuple(replacements), imports=site.imports)
 
 
-def _swapped(site: Site, node: ast.Assign, uses: Uses, name: str, elements: list[ast.expr]) -> Edit:
+def _swapped(site: Site, node: ast.Assign, uses: NumberUses, name: str, elements: list[ast.expr]) -> Edit:
     """The statement that makes the tensor, with a list in its place; no function of TorchScript gets one."""
     conditions = _asked(site, uses, site.compiling, elements, here=True)
     made = f"{name} = [{', '.join(site.text(element) for element in elements)}]"

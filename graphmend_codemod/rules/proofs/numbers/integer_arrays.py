@@ -10,7 +10,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
-from graphmend_codemod.rules.proofs.numbers.uses import Uses
+from graphmend_codemod.rules.proofs.numbers.uses import NumberUses
 
 ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
 _BUILTINS = ("all", "int", "isinstance", "list", "tuple", "type")
@@ -26,13 +26,13 @@ def array_made(site: Site, node: ast.Assign) -> tuple[str, ast.expr] | None:
     return target.id, call.args[0]
 
 
-def uses_of_array(site: Site, name: str) -> Uses | None:
+def uses_of_array(site: Site, name: str) -> NumberUses | None:
     """The uses of an array where one element of it is a size; None where none is, and in a nested function."""
     sure = sure_calls(site)
     function = sure.calls.at(site.evaluator.scope.node.lineno)
     if function is None:
         return None
-    uses = Uses(sure, site.resolve_global, swapped=True).several(function, name)
+    uses = NumberUses(sure, site.resolve_global, swapped=True).several(function, name)
     return uses if uses.slices else None
 
 
@@ -46,7 +46,7 @@ def whole_numbers(site: Site, given: ast.expr) -> list[str]:
     return [f"isinstance({text}, (tuple, list))", f"all(type({each}) is int for {each} in {text})"]
 
 
-def tuple_in_front(site: Site, node: ast.Assign, name: str, given: ast.expr, uses: Uses, comment: str) -> Edit:
+def tuple_in_front(site: Site, node: ast.Assign, name: str, given: ast.expr, uses: NumberUses, comment: str) -> Edit:
     """The statement with a tuple in place of the array under `torch.compile`; NotProven if anything can tell."""
     conditions = [site.compiling, *whole_numbers(site, given)]
     if uses.reason is not None:

@@ -60,7 +60,7 @@ class Read(NamedTuple):
 
 
 @dataclass
-class Uses:
+class NumberUses:
     """Follows values through the functions that get them.
 
     `resolve` tells what a dotted name means in the module. With `swapped`, the first function binds the name to the
@@ -81,19 +81,19 @@ class Uses:
     _length: int | None = None
     _seen: set[tuple[Definition, str, bool, ast.AST | None]] = field(default_factory=set)
 
-    def several(self, function: Definition, name: str, length: int | None = None) -> Uses:
+    def several(self, function: Definition, name: str, length: int | None = None) -> NumberUses:
         """Follow a tensor of numbers (`length` of them, where that is known) that a function binds to a name."""
         self._first, self._length = function, length
         self._name(function, name, whole=True)
         return self
 
-    def single(self, function: Definition, name: str) -> Uses:
+    def single(self, function: Definition, name: str) -> NumberUses:
         """Follow one number that a function binds to a name, or gets by that name."""
         self._first = function
         self._name(function, name, whole=False)
         return self
 
-    def elements(self, function: Definition, target: ast.expr) -> Uses:
+    def elements(self, function: Definition, target: ast.expr) -> NumberUses:
         """Follow the numbers that a loop of a function binds to its `target`, or to the names in it."""
         self._first = function
         self._elements(function, target, self._parents(function))

@@ -15,7 +15,7 @@ from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import array_made, whole_numbers
-from graphmend_codemod.rules.proofs.numbers.uses import Uses
+from graphmend_codemod.rules.proofs.numbers.uses import NumberUses
 
 _ELEMENTWISE = (ast.Add, ast.Sub, ast.Mult)
 _COMMENT = "# Integers, element by element: an array would be a tensor, and its elements no sizes."
@@ -132,7 +132,7 @@ def _demand_only_sizes(site: Site, found: SizeArray) -> list[str]:
         if not isinstance(element, ast.Subscript) or element.value is not part or not isinstance(call, ast.Call):
             raise NotProven(f"`{short(element)}` may need arrays; use lists of numbers")
         reached = sure.reached(function, call, element)
-        uses = None if reached is None else Uses(sure, site.resolve_global, swapped=True).several(*reached)
+        uses = None if reached is None else NumberUses(sure, site.resolve_global, swapped=True).several(*reached)
         if uses is None or uses.reason is not None:
             raise NotProven(f"`{short(call)}` may need an array; use a list of its numbers")
     certain = CertainCalls(site, sure.calls)
