@@ -12,7 +12,7 @@ from graphmend_evaluation.stage import Model
 
 
 @dataclass(frozen=True)
-class Request:
+class GatherOptions:
     """What was asked for; see `graphmend_codemod.evaluation.port.Wanted`."""
 
     named: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Gathered:
 
 
 def gather(
-    request: Request,
+    request: GatherOptions,
     base: Path,
     changed: Sequence[str],
     folder: Path,

@@ -24,7 +24,7 @@ from graphmend_evaluation.evaluation import (
     Ref,
     Reverted,
 )
-from graphmend_evaluation.gathering import Gathered, Request, gather
+from graphmend_evaluation.gathering import Gathered, GatherOptions, gather
 from graphmend_evaluation.isolation import DEFAULT_TIMEOUT, Policy
 from graphmend_evaluation.remembered_rows import RowMemory
 from graphmend_evaluation.reporting import quantities, view
@@ -201,7 +201,7 @@ class Evaluating:
     def _gather(self, changed: Sequence[str]) -> Gathered:
         if self._gathered is None:
             wanted = self._wanted
-            request = Request(
+            request = GatherOptions(
                 named=wanted.named,
                 configured=wanted.configured,
                 from_tests=wanted.from_tests,
