@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphmend_evaluation import child_process
 from graphmend_evaluation.compilations import INDUCTOR, Compilations, Compiled, Way
-from graphmend_evaluation.measure import Arm, ArmError
+from graphmend_evaluation.measure import ArmError, ModelRun
 from graphmend_evaluation.results import CallResult, Counts, Status, from_json, to_json
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 RESULT = "compilations.json"
 
 
-class _Ways(Arm):
+class _Ways(ModelRun):
     """A model's compilations in the making."""
 
     def compile(self, ways: Sequence[Way], *, only_if_broken: bool) -> Compilations:

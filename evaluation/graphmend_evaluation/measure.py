@@ -52,7 +52,7 @@ class ArmError(Exception):
         self.status = status
 
 
-class Arm:
+class ModelRun:
     """One model's measurement in the making. `stage` is what a reader of a killed process's remains wants to know."""
 
     def __init__(self, root: Path, model: str, folder: Path, against: Path | None) -> None:
@@ -169,7 +169,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure, and write `result.json`."""
     options = _parser().parse_args(arguments)
     child_process.begin(options)
-    arm = Arm(options.root.resolve(), options.model, options.out.resolve(), options.against)
+    arm = ModelRun(options.root.resolve(), options.model, options.out.resolve(), options.against)
     child_process.write_json(arm.folder / "result.json", to_json(arm.measure()), indent=1)
     return 0
 
