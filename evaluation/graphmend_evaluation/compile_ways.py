@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphmend_evaluation import child_process
 from graphmend_evaluation.compilations import INDUCTOR, Compilations, Compiled, Way
-from graphmend_evaluation.measure import ArmError, ModelRun
+from graphmend_evaluation.measure import ModelRun, RunError
 from graphmend_evaluation.results import CallResult, Counts, Status, from_json, to_json
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class _Ways(ModelRun):
                 self.write(found)
                 if only_if_broken and found.compiled[0].breaks == 0:
                     break
-        except ArmError as error:
+        except RunError as error:
             found = replace(found, status=error.status, message=str(error))
         return replace(found, seconds=round(time.monotonic() - started, 3))
 
@@ -59,7 +59,7 @@ class _Ways(ModelRun):
         started = time.monotonic()
         try:
             answer = self._fork(lambda: self._compile(factory, way))
-        except ArmError as error:
+        except RunError as error:
             return Compiled(way, error.status, str(error), round(time.monotonic() - started, 3))
         counts = from_json(Counts, answer["counts"])
         calls = tuple(from_json(CallResult, call) for call in answer["calls"])

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from graphmend_evaluation.loading import Factory
 
 
-class ArmError(Exception):
+class RunError(Exception):
     """A measurement that cannot be made, and how it ended. The text is one line."""
 
     def __init__(self, status: Status, message: str) -> None:
@@ -66,7 +66,7 @@ class ModelRun:
         started = time.monotonic()
         try:
             measured = self._measure()
-        except ArmError as error:
+        except RunError as error:
             measured = ModelMeasurement(self.model, error.status, str(error), 0.0)
         return replace(measured, seconds=round(time.monotonic() - started, 3))
 
@@ -101,7 +101,7 @@ class ModelRun:
         try:
             return load_factory(self.root, self.model)
         except LoadError as error:
-            raise ArmError(Status.FAILED, str(error)) from error
+            raise RunError(Status.FAILED, str(error)) from error
 
     def _eager(self, factory: Factory) -> Any:
         from graphmend_evaluation import runs
@@ -142,7 +142,7 @@ class ModelRun:
     def _fork(self, work: Callable[[], Any]) -> Any:
         """What `work` returns in a fork of this process, by way of JSON.
 
-        Raises `ArmError` when it cannot, or when the fork dies.
+        Raises `RunError` when it cannot, or when the fork dies.
         """
         answer = self.folder / "answer.json"
         answer.unlink(missing_ok=True)
@@ -154,10 +154,10 @@ class ModelRun:
             _answer(work, answer)
         _, ending = os.waitpid(process, 0)
         if not answer.is_file():
-            raise ArmError(Status.CRASHED, f"{_death(ending)}, while {self._last_stage}")
+            raise RunError(Status.CRASHED, f"{_death(ending)}, while {self._last_stage}")
         found = json.loads(answer.read_text(encoding="utf-8"))
         if "failed" in found:
-            raise ArmError(Status.FAILED, found["failed"])
+            raise RunError(Status.FAILED, found["failed"])
         return found["returned"]
 
     def _stage(self, text: str) -> None:
