@@ -97,7 +97,7 @@ class Measuring:
         return Model(model.target, model.calls[: self.calls], model.gradients)
 
 
-class Arm(Measuring):
+class SurveyRun(Measuring):
     """One arm of the survey: where its code is, where its results go, and with what it is compared."""
 
     def __init__(

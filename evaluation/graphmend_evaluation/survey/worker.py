@@ -56,11 +56,11 @@ def _measurement(
     root: Path, out: Path, options: argparse.Namespace, classes: Sequence[str], earlier: Row | None
 ) -> Callable[[str], Row]:
     def measure(name: str) -> Row:
-        from graphmend_evaluation.survey.measuring import Arm
+        from graphmend_evaluation.survey.measuring import SurveyRun
 
         mode = "train" if name.endswith(":train") else options.mode
         eager_only = options.eager_only
-        arm = Arm(root, out, options.against, options.calls, options.dtype, eager_only=eager_only, mode=mode)
+        arm = SurveyRun(root, out, options.against, options.calls, options.dtype, eager_only=eager_only, mode=mode)
         return arm.first(name, classes) if earlier is None else arm.second(earlier)
 
     return measure
