@@ -31,7 +31,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Arms:
+class WorkTrees:
     """Three work trees of one project. `trial` is at the base, and is written to while the stage looks for causes."""
 
     base: Path
@@ -57,7 +57,7 @@ class Stage:
 
     def __init__(
         self,
-        arms: Arms,
+        arms: WorkTrees,
         folder: Path,
         *,
         policy: Policy = DEFAULT_POLICY,

@@ -32,7 +32,7 @@ from graphmend_evaluation.results import ModelMeasurement, ModelRow
 from graphmend_evaluation.slower import options_for, slower
 from graphmend_evaluation.speed.options import DEFAULT_BUDGET, SpeedOptions
 from graphmend_evaluation.speed.results import SpeedRow
-from graphmend_evaluation.stage import Arms, Judgement, Stage, without_files
+from graphmend_evaluation.stage import Judgement, Stage, WorkTrees, without_files
 from graphmend_evaluation.xla.results import XlaRow
 
 _OPERATOR = re.compile(r"\.library\.(custom_op|define)\(")
@@ -51,7 +51,7 @@ class Evaluating:
             sandbox=wanted.sandbox,
         )
         self._stage = Stage(
-            Arms(trees.base, trees.head, trees.trial),
+            WorkTrees(trees.base, trees.head, trees.trial),
             trees.folder / "models",
             policy=self._policy,
             jobs=wanted.jobs,

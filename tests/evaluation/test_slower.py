@@ -15,7 +15,7 @@ from graphmend_evaluation.slower import options_for, slower
 from graphmend_evaluation.speed.options import SpeedOptions
 from graphmend_evaluation.speed.results import SpeedRow
 from graphmend_evaluation.speed.together import cold_result, steady_result
-from graphmend_evaluation.stage import Arms, Model, Stage
+from graphmend_evaluation.stage import Model, Stage, WorkTrees
 
 NOISE = (0.99, 1.0, 1.01, 1.0, 0.995, 1.005)
 
@@ -85,7 +85,7 @@ def stage(tmp_path: Path) -> Stage:
     memory = RowMemory(tmp_path / "memory", "base")
     arm = ModelMeasurement("m:make", Status.OK, "", 0.0, counts=COUNTS, files=("m.py",))
     memory.write("m:make", {"m.py": texts["head"].encode()}, ModelRow("m:make", arm, arm))
-    arms = Arms(*(tmp_path / name for name in texts))
+    arms = WorkTrees(*(tmp_path / name for name in texts))
     found = Stage(arms, tmp_path / "out", memory=memory)
     found.judge([Model("m:make", Source.OPTION)], ["m.py"], MARKS)
     return found
