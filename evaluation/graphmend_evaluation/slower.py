@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from graphmend_evaluation.reporting import quantities, view
 from graphmend_evaluation.speed.options import SpeedOptions
-from graphmend_evaluation.speed.results import Compared, SpeedRow, Verdict
+from graphmend_evaluation.speed.results import Compared, SpeedRow, SpeedVerdict
 
 STEADY, COLD, COLD_OUTLINED = 0.05, 0.10, 0.35
 """The largest share that a fix may cost: of a call, of a cold start, and of a cold start where a region is outlined."""
@@ -43,5 +43,7 @@ def _found(row: SpeedRow | None, outlined: bool) -> dict[str, Compared]:
     return {
         name: compared
         for name, compared, limit in limits
-        if compared is not None and compared.difference.verdict is Verdict.MORE and compared.difference.change > limit
+        if compared is not None
+        and compared.difference.verdict is SpeedVerdict.MORE
+        and compared.difference.change > limit
     }

@@ -16,9 +16,9 @@ from graphmend_evaluation.speed.results import (
     Compared,
     Difference,
     SpeedRow,
+    SpeedVerdict,
     Spread,
     Steady,
-    Verdict,
 )
 from graphmend_evaluation.xla.results import Split, XlaArm, XlaRow, XlaRun
 
@@ -91,7 +91,9 @@ def _spoiled(value: Any) -> Any:
 def compared(before: float, change: float) -> Compared:
     """A quantity that changes by a share; less than 5 % is inside the noise."""
     after = before * (1 + change)
-    verdict = Verdict.NO_DIFFERENCE if abs(change) < 0.05 else Verdict.LESS if change < 0 else Verdict.MORE
+    verdict = (
+        SpeedVerdict.NO_DIFFERENCE if abs(change) < 0.05 else SpeedVerdict.LESS if change < 0 else SpeedVerdict.MORE
+    )
     spread, other = (Spread(value, value * 0.99, value * 1.02, 12) for value in (before, after))
     return Compared(spread, other, Difference(change, change - 0.02, change + 0.02, 0.02, 12, verdict))
 

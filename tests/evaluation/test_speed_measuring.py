@@ -22,7 +22,7 @@ from graphmend_evaluation.speed.gpu import Gpu, gpu_as_found, read_query
 from graphmend_evaluation.speed.measuring import measure_speed
 from graphmend_evaluation.speed.options import SpeedOptions
 from graphmend_evaluation.speed.processes import MeasureError, Partner, ask_once
-from graphmend_evaluation.speed.results import ProfileCounts, SpeedMachine, SpeedRow, Verdict
+from graphmend_evaluation.speed.results import ProfileCounts, SpeedMachine, SpeedRow, SpeedVerdict
 from graphmend_evaluation.speed.together import cold_result, steady_result
 from graphmend_evaluation.speed.turns import Turns
 
@@ -118,7 +118,7 @@ def test_the_compiler_is_started_once_for_all_models(trees: tuple[Path, Path], r
 
 def test_one_repetition_gives_no_verdict(row: SpeedRow) -> None:
     assert row.cold is not None
-    assert row.cold.total.wall_s.difference.verdict is Verdict.TOO_FEW
+    assert row.cold.total.wall_s.difference.verdict is SpeedVerdict.TOO_FEW
 
 
 def test_the_break_shows_in_compilations_and_in_entries_of_compiled_regions(row: SpeedRow) -> None:
@@ -238,7 +238,7 @@ def test_compilation_is_subtracted_from_the_whole() -> None:
         return {"calls": [call] * 4, "compilations": 3, "peak_bytes": None}
 
     found = cold_result([answer(10.0, 9.0)] * 4, [answer(5.0, 4.5)] * 4)
-    assert found.total.wall_s.difference.verdict is Verdict.LESS
+    assert found.total.wall_s.difference.verdict is SpeedVerdict.LESS
     assert found.calls[0].run_wall_s.before.median == 1.0
     assert found.total.run_wall_s.after.median == 2.0
     assert found.peak_bytes is None
@@ -250,9 +250,9 @@ def test_two_processes_of_one_arm_that_differ_drown_a_small_change() -> None:
 
     nothing = [None, None]
     alike = steady_result("eager", [process(1.0)] * 2, [process(0.95)] * 2, nothing, nothing)
-    assert alike.latency_s.difference.verdict is Verdict.LESS
+    assert alike.latency_s.difference.verdict is SpeedVerdict.LESS
     unlike = steady_result("eager", [process(1.0), process(1.1)], [process(1.0)] * 2, nothing, nothing)
-    assert unlike.latency_s.difference.verdict is Verdict.NO_DIFFERENCE
+    assert unlike.latency_s.difference.verdict is SpeedVerdict.NO_DIFFERENCE
 
 
 def test_the_answer_of_the_drivers_tool_is_read() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from graphmend_evaluation.paper.full import FullRow
 from graphmend_evaluation.paper.table import graphs
-from graphmend_evaluation.speed.results import Cold, Compared, ProfileCounts, SpeedRow, Steady, Verdict
+from graphmend_evaluation.speed.results import Cold, Compared, ProfileCounts, SpeedRow, SpeedVerdict, Steady
 
 _LEGEND = """\
 Each number is before -> after `graphmend fix`, with the same random weights and inputs. *Breaks* are those that
@@ -66,8 +66,8 @@ def _changes(what: str, found: Sequence[Compared | None]) -> str:
     if not known:
         return ""
     ratios = [each.after.median / each.before.median for each in known]
-    less = sum(each.difference.verdict is Verdict.LESS for each in known)
-    more = sum(each.difference.verdict is Verdict.MORE for each in known)
+    less = sum(each.difference.verdict is SpeedVerdict.LESS for each in known)
+    more = sum(each.difference.verdict is SpeedVerdict.MORE for each in known)
     verdicts = f"; {less} faster, {more} slower beyond noise" if less or more else ""
     return (
         f"- {what}: {len(known)} measured, after / before {statistics.median(ratios):.2f} (median), "
@@ -163,9 +163,9 @@ def _arrow(before: object, after: object) -> str:
 
 def _compared(value: Compared) -> str:
     times = f"{_seconds(value.before.median)} -> {_seconds(value.after.median)}"
-    if value.difference.verdict in (Verdict.LESS, Verdict.MORE):
+    if value.difference.verdict in (SpeedVerdict.LESS, SpeedVerdict.MORE):
         return f"{times} ({value.difference.change:+.0%}, noise {value.difference.noise:.0%})"
-    if value.difference.verdict is Verdict.NO_DIFFERENCE:
+    if value.difference.verdict is SpeedVerdict.NO_DIFFERENCE:
         return f"{times} ({value.difference.verdict.value})"
     return f"{times} ({value.after.median / value.before.median - 1:+.0%}, once)"
 

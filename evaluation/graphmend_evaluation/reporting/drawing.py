@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from graphmend_codemod.reporting.report import plural
 from graphmend_evaluation.reporting import quantities, view
 from graphmend_evaluation.results import Counts
-from graphmend_evaluation.speed.results import Compared, SpeedRow, Spread, Steady, Verdict
+from graphmend_evaluation.speed.results import Compared, SpeedRow, SpeedVerdict, Spread, Steady
 
 WIDTH = 1000.0
 _NARROWEST = 5.0
@@ -244,4 +244,4 @@ def _interval(model: str, compared: Compared, edge: float) -> Interval:
 
 
 def _direction(compared: Compared) -> str:
-    return {Verdict.LESS: "less", Verdict.MORE: "more"}.get(compared.difference.verdict, "same")
+    return {SpeedVerdict.LESS: "less", SpeedVerdict.MORE: "more"}.get(compared.difference.verdict, "same")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphmend_evaluation.speed.results import Compared, Verdict
+from graphmend_evaluation.speed.results import Compared, SpeedVerdict
 
 
 def percent(change: float) -> str:
@@ -30,6 +30,6 @@ def change_words(compared: Compared) -> str:
 def verdict_words(compared: Compared) -> str:
     """The change as a share, or why there is none to tell."""
     difference = compared.difference
-    if difference.verdict in {Verdict.LESS, Verdict.MORE}:
+    if difference.verdict in {SpeedVerdict.LESS, SpeedVerdict.MORE}:
         return percent(difference.change)
     return str(difference.verdict.value)

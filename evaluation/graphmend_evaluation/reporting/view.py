@@ -15,7 +15,7 @@ from graphmend_evaluation.flags import FlagRow
 from graphmend_evaluation.reporting import quantities
 from graphmend_evaluation.reporting.words import shortened
 from graphmend_evaluation.results import BreakSite, Counts
-from graphmend_evaluation.speed.results import Compared, SpeedRow, Steady, Verdict
+from graphmend_evaluation.speed.results import Compared, SpeedRow, SpeedVerdict, Steady
 
 
 class State(enum.Enum):
@@ -59,8 +59,8 @@ class SpeedAnswer:
     def nothing(self) -> str:
         """What there is to say where no model differs."""
         if self.untold == self.models:
-            return Verdict.TOO_FEW.value
-        return self.counted if self.untold else Verdict.NO_DIFFERENCE.value
+            return SpeedVerdict.TOO_FEW.value
+        return self.counted if self.untold else SpeedVerdict.NO_DIFFERENCE.value
 
     @property
     def counted(self) -> str:
@@ -69,8 +69,8 @@ class SpeedAnswer:
         parts = [
             (self.less, "less"),
             (self.more, "more"),
-            (same, Verdict.NO_DIFFERENCE.value),
-            (self.untold, Verdict.TOO_FEW.value),
+            (same, SpeedVerdict.NO_DIFFERENCE.value),
+            (self.untold, SpeedVerdict.TOO_FEW.value),
         ]
         return ", ".join(f"{count} {word}" for count, word in parts if count)
 
@@ -373,7 +373,7 @@ def _speed_answer(quantity: str, found: Sequence[Compared]) -> SpeedAnswer:
     verdicts = Counter(each.difference.verdict for each in found)
     logs = [math.log(max(1 + each.difference.change, 1e-9)) for each in found]
     change = math.exp(sum(logs) / len(logs)) - 1
-    less, more, untold = (verdicts[each] for each in (Verdict.LESS, Verdict.MORE, Verdict.TOO_FEW))
+    less, more, untold = (verdicts[each] for each in (SpeedVerdict.LESS, SpeedVerdict.MORE, SpeedVerdict.TOO_FEW))
     return SpeedAnswer(quantity, len(found), less, more, untold, change)
 
 

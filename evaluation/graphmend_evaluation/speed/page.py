@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from graphmend_evaluation.speed.results import ColdCall, Compared, ProfileCounts, SpeedRow, Spread, Steady, Verdict
+from graphmend_evaluation.speed.results import ColdCall, Compared, ProfileCounts, SpeedRow, SpeedVerdict, Spread, Steady
 
 _WORDS = {
-    Verdict.NO_DIFFERENCE: "no difference",
-    Verdict.TOO_FEW: "too few repetitions to tell",
+    SpeedVerdict.NO_DIFFERENCE: "no difference",
+    SpeedVerdict.TOO_FEW: "too few repetitions to tell",
 }
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _LEGEND = (

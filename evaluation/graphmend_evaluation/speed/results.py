@@ -13,7 +13,7 @@ from graphmend_evaluation.results import Status
 SPEED_SCHEMA = 1
 
 
-class Verdict(enum.Enum):
+class SpeedVerdict(enum.Enum):
     """What a paired difference says. Only a difference that is outside the noise is one."""
 
     LESS = "less"
@@ -51,7 +51,7 @@ class Difference:
     high: float
     noise: float
     pairs: int
-    verdict: Verdict
+    verdict: SpeedVerdict
 
 
 @dataclass(frozen=True)

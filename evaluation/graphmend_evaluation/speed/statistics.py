@@ -6,7 +6,7 @@ import random
 import statistics
 from collections.abc import Sequence
 
-from graphmend_evaluation.speed.results import Compared, Difference, Spread, Verdict
+from graphmend_evaluation.speed.results import Compared, Difference, SpeedVerdict, Spread
 
 _RESAMPLES = 2000
 # A report has many rows: with 95 % one of twenty that changed nothing would claim a difference.
@@ -48,9 +48,9 @@ def difference(before: Sequence[float], after: Sequence[float], *, noise: float 
     change = statistics.median(changes)
     verdict = _verdict(change, low, high, noise)
     if len(changes) < _FEWEST_PAIRS:
-        verdict = Verdict.TOO_FEW
+        verdict = SpeedVerdict.TOO_FEW
     elif len(changes) < _ENOUGH_PAIRS and not _apart(before, after):
-        verdict = Verdict.NO_DIFFERENCE
+        verdict = SpeedVerdict.NO_DIFFERENCE
     return Difference(change, low, high, noise, len(changes), verdict)
 
 
@@ -69,10 +69,10 @@ def _interval(changes: Sequence[float]) -> tuple[float, float]:
     return medians[outside], medians[-1 - outside]
 
 
-def _verdict(change: float, low: float, high: float, noise: float) -> Verdict:
+def _verdict(change: float, low: float, high: float, noise: float) -> SpeedVerdict:
     if abs(change) <= noise or low <= 0 <= high:
-        return Verdict.NO_DIFFERENCE
-    return Verdict.LESS if change < 0 else Verdict.MORE
+        return SpeedVerdict.NO_DIFFERENCE
+    return SpeedVerdict.LESS if change < 0 else SpeedVerdict.MORE
 
 
 def _apart(before: Sequence[float], after: Sequence[float]) -> bool:

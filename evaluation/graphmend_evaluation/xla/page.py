@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from graphmend_evaluation.speed.results import Difference, Verdict
+from graphmend_evaluation.speed.results import Difference, SpeedVerdict
 from graphmend_evaluation.xla.correlation import correlation
 from graphmend_evaluation.xla.results import Correlation, XlaArm, XlaRow, XlaRun
 
@@ -122,6 +122,6 @@ def _time(run: XlaRun | None) -> str:
 def _change(found: Difference | None) -> str:
     if found is None:
         return "?"
-    if found.verdict not in (Verdict.LESS, Verdict.MORE):
+    if found.verdict not in (SpeedVerdict.LESS, SpeedVerdict.MORE):
         return "no difference"
     return f"{found.change:+.0%} ({found.low:+.0%} to {found.high:+.0%})".replace("%", " %")
