@@ -24,15 +24,7 @@ from graphmend_codemod.analysis.patterns import (
     reads_name,
     stores_name,
 )
-from graphmend_codemod.analysis.scope import (
-    SCOPES,
-    children,
-    dotted,
-    parameter_names,
-    walk,
-    walk_in_layers,
-    walk_scope,
-)
+from graphmend_codemod.analysis.scope import SCOPES, children, dotted, parameter_names, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
