@@ -33,7 +33,7 @@ from torch._inductor.utils import fresh_cache
 from graphmend_evaluation.child_process import die_with_parent, outcome
 from graphmend_evaluation.counting import Call
 from graphmend_evaluation.loading import Model, seed
-from graphmend_evaluation.speed import timing
+from graphmend_evaluation.speed import peak_memory, timing
 from graphmend_evaluation.worktree import LoadError
 
 _MOST_PASSES = 12
@@ -156,12 +156,12 @@ class Child:
         gc.collect()
         with contextlib.suppress(OSError, AttributeError):  # only glibc gives back what the compiler has freed
             ctypes.CDLL(None).malloc_trim(0)
-        if not timing.forget_peak():
+        if not peak_memory.forget_peak():
             return {"bytes": None}
-        held_now = timing.peak_resident_bytes()
+        held_now = peak_memory.peak_resident_bytes()
         for _ in range(passes):
             self._pass()
-        peak = timing.peak_resident_bytes()
+        peak = peak_memory.peak_resident_bytes()
         return {"bytes": None if peak is None or held_now is None else peak - held_now}
 
     @property

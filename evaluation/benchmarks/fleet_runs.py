@@ -128,23 +128,21 @@ class Ground:
         store = Store(results)
         rows = list(store.rows())
         store.close()
-        return (
-            FleetRun(
-                name=name,
-                workers=workers,
-                repositories=len(rows),
-                failed=sum(row.failed for row in rows),
-                sites=sum(row.sites for row in rows),
-                wall=wall,
-                cpu=usage.ru_utime + usage.ru_stime,
-                parent=tuple(sampler.parent[moment] for moment in sorted(sampler.parent)),
-                child=max(row.memory for row in rows),
-                tree=sampler.tree,
-                disk=sampler.disk,
-                left=disk_of(temporary),
-            ),
-            rows,
+        run = FleetRun(
+            name=name,
+            workers=workers,
+            repositories=len(rows),
+            failed=sum(row.failed for row in rows),
+            sites=sum(row.sites for row in rows),
+            wall=wall,
+            cpu=usage.ru_utime + usage.ru_stime,
+            parent=tuple(sampler.parent[moment] for moment in sorted(sampler.parent)),
+            child=max(row.memory for row in rows),
+            tree=sampler.tree,
+            disk=sampler.disk,
+            left=disk_of(temporary),
         )
+        return run, rows
 
 
 @dataclass

@@ -29,15 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphmend_evaluation import child_process
-from graphmend_evaluation.results import (
-    CallResult,
-    Comparison,
-    Counts,
-    ModelMeasurement,
-    Status,
-    from_json,
-    to_json,
-)
+from graphmend_evaluation.results import CallResult, Comparison, Counts, ModelMeasurement, Status, from_json, to_json
 from graphmend_evaluation.worktree import LoadError, add_to_path, own_files, own_versions
 
 if TYPE_CHECKING:

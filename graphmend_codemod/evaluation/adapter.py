@@ -17,13 +17,7 @@ from graphmend_codemod import __version__
 from graphmend_codemod.evaluation.port import Culprit, Measured, MeasuredVersion, ModelResult, Sites, Trees, Wanted
 from graphmend_evaluation import machine, names
 from graphmend_evaluation.changes import Mark
-from graphmend_evaluation.evaluation import (
-    DeclinedSite,
-    Evaluation,
-    ModelEvaluation,
-    Ref,
-    Reverted,
-)
+from graphmend_evaluation.evaluation import DeclinedSite, Evaluation, ModelEvaluation, Ref, Reverted
 from graphmend_evaluation.gathering import Gathered, GatherOptions, gather
 from graphmend_evaluation.isolation import DEFAULT_TIMEOUT, Policy
 from graphmend_evaluation.remembered_rows import RowMemory

@@ -21,16 +21,7 @@ from graphmend_codemod.core.report_folder import report_folder
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.evaluation import port
 from graphmend_codemod.evaluation.model_modules import missing_module
-from graphmend_codemod.evaluation.port import (
-    Culprit,
-    Measure,
-    Measured,
-    MeasuringError,
-    ModelMeasurer,
-    Sites,
-    Trees,
-    Wanted,
-)
+from graphmend_codemod.evaluation.port import Measure, Measured, MeasuringError, ModelMeasurer, Sites, Trees, Wanted
 from graphmend_codemod.migrate import commit_message
 from graphmend_codemod.migrate import report as views
 from graphmend_codemod.migrate.outcome import Migration, RuleCommit, TakenBack
@@ -38,13 +29,7 @@ from graphmend_codemod.migrate.per_rule import Engine, Fixed, Step, fix_rule_by_
 from graphmend_codemod.migrate.revert import TakingBack
 from graphmend_codemod.migrate.shared_session import reading_once
 from graphmend_codemod.migrate.traced import with_trace
-from graphmend_codemod.repository.checkout import (
-    Checkout,
-    open_checkout,
-    remarks,
-    require_identity,
-    resolve_commit,
-)
+from graphmend_codemod.repository.checkout import Checkout, open_checkout, remarks, require_identity, resolve_commit
 from graphmend_codemod.repository.checkout_state import changed_meanwhile, checkout_state
 from graphmend_codemod.repository.commits import Changes, create_branch, require_new_branch, write_commits
 from graphmend_codemod.repository.git import RepositoryError, without_git_environment
@@ -131,7 +116,7 @@ def migrate(
                 top=checkout.top,
                 base=base,
                 branch=branch,
-                commits=tuple(_commit(step) for step in fixed.steps),
+                commits=tuple(map(_commit, fixed.steps)),
                 remaining=fixed.remaining,
                 problems=fixed.problems,
                 files=fixed.files,
@@ -234,7 +219,7 @@ class _Run:
             return fixed, measured.noting(changed_meanwhile(state, checkout_state(self._checkout)))
 
     def _verdicts(self, fixed: Fixed, judge: ModelMeasurer) -> tuple[Fixed, Measured]:
-        known: set[Culprit] = set()
+        known: set[port.Culprit] = set()
         for _ in range(_MOST_VERDICTS):
             measured = judge.verdict(self._sites(fixed), self._changed(fixed))
             new = set(measured.culprits)

@@ -20,13 +20,7 @@ from graphmend_evaluation.speed.caches import copy_caches, drop_caches
 from graphmend_evaluation.speed.gpu import Gpu, gpu_as_found
 from graphmend_evaluation.speed.options import DEFAULT_OPTIONS, SpeedOptions
 from graphmend_evaluation.speed.processes import MeasureError, Partner, answered, ask_once, partners
-from graphmend_evaluation.speed.results import (
-    Cold,
-    ProfileCounts,
-    SpeedMachine,
-    SpeedRow,
-    Steady,
-)
+from graphmend_evaluation.speed.results import Cold, ProfileCounts, SpeedMachine, SpeedRow, Steady
 from graphmend_evaluation.speed.together import cold_result, steady_result
 from graphmend_evaluation.speed.turns import Turns
 

@@ -12,14 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from graphmend_evaluation.isolation import (
-    Ending,
-    Policy,
-    how_it_ended,
-    kill_group,
-    run_child,
-    start_child,
-)
+from graphmend_evaluation.isolation import Ending, Policy, how_it_ended, kill_group, run_child, start_child
 from graphmend_evaluation.results import Status
 
 _MODULE = "graphmend_evaluation.speed.child"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
-import os
 import resource
 import statistics
 import sys
@@ -27,6 +26,7 @@ from graphmend_evaluation.loading import Model, seed
 from graphmend_evaluation.results import to_json
 from graphmend_evaluation.runs import backward, modes
 from graphmend_evaluation.speed.events import MARK, profile_counts
+from graphmend_evaluation.speed.peak_memory import forget_peak, peak_resident_bytes
 from graphmend_evaluation.worktree import LoadError
 
 EAGER = "eager"
@@ -377,29 +377,3 @@ class Served:
         ended.record()
         ended.synchronize()
         return float(began.elapsed_time(ended)) / 1000 / self._calls
-
-
-def peak_resident_bytes() -> int | None:
-    """The most memory that was resident since the start or since `forget_peak`."""
-    status = Path("/proc/self/status")
-    if status.is_file():
-        for line in status.read_text(encoding="utf-8").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else None
-
-
-def forget_peak() -> bool:
-    """Let the peak begin anew; false where the system does not offer it."""
-    try:
-        descriptor = os.open("/proc/self/clear_refs", os.O_WRONLY)
-    except OSError:
-        return False
-    try:
-        os.write(descriptor, b"5")
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True

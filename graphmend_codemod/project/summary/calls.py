@@ -118,45 +118,51 @@ def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
         body.value = True
     elif last == "split" and node.args and node.args[0].__class__ is ast.Name:
         body.pieces.append(node.args[0].id)
-    elif last in _ALL:
-        given = node.args[0] if spelled == last and node.args else None
-        compared = isinstance(given, (ast.GeneratorExp, ast.ListComp)) and type(given.elt) is ast.Compare
-        body.value = body.value or (compared and type(given.elt.ops[0]) in _ORDERS)  # type: ignore[union-attr]
     elif last == "masked_select":
         body.selects = body.rows = True
-    elif last in NUMPY_NUMBERS and spelled.startswith(("np.", "numpy.")):
-        body.value = True
-    elif last in _OF_MATH and spelled.startswith("math."):
-        body.value = body.value or any(_is_tensor_like(each, body) for each in node.args)
-    elif last in DIVIDES:
-        body.value = body.value or len(node.args) == 2
-    elif last == "arange":
-        body.value = body.value or body.lines.asks_for_ends or _is_shifted(node) or _is_of_reduced(node)
-        body.value = body.value or _takes_element(node)
-    elif last == "topk":
-        body.value = body.value or _takes_element(node)
-    elif last in {"array", "asarray"}:
-        body.value = body.value or (len(node.args) == 1 and isinstance(node.args[0], (ast.Name, ast.Subscript)))
-    elif last == "roll":
-        body.value = body.value or any(isinstance(each, ast.Call) for each in _operands(node))
-    elif last == "pad":
-        body.value = body.value or body.lines.keeps_integers
-    elif last == "range":
-        body.value = body.value or any(_is_tensor_like(each, body) for each in node.args)
-    elif last in _LAMBDAS:
-        body.value = body.value or _chooses(node) or (last == "sorted" and any(map(_is_reduced, node.args)))
-    elif last == "map":
-        body.value = body.value or (bool(node.args) and getattr(node.args[0], "id", "") in CASTS)
-    elif last == "apply":
-        body.value = body.value or (body.lines.has_class_methods and spelled[:1].isupper())
-    elif last in _LAYERS:
-        body.value = body.value or spelled in {f"nn.{last}", f"torch.nn.{last}"}
-    elif last in {"open", "eval"}:
-        body.value = body.value or spelled == last
+    elif (asked := _asks_of_arguments(node, spelled, last, body)) is not None:
+        body.value = body.value or asked
     elif last in CHOOSES_ROWS or (last == "where" and len(node.args) == 1) or (last in REDUCES and _is_masked(node)):
         body.rows = True
     elif last in _MAY_BE_REFUSED and not body.value:
         body.value = _is_refused(node, spelled, last)
+
+
+def _asks_of_arguments(node: ast.Call, spelled: str, last: str, body: Body) -> bool | None:
+    """True for a call with arguments that make it worth a look; None for one that is not judged by its arguments."""
+    if last in _ALL:
+        given = node.args[0] if spelled == last and node.args else None
+        compared = isinstance(given, (ast.GeneratorExp, ast.ListComp)) and type(given.elt) is ast.Compare
+        return compared and type(given.elt.ops[0]) in _ORDERS  # type: ignore[union-attr]
+    if last in NUMPY_NUMBERS and spelled.startswith(("np.", "numpy.")):
+        return True
+    if last in _OF_MATH and spelled.startswith("math."):
+        return any(_is_tensor_like(each, body) for each in node.args)
+    if last in DIVIDES:
+        return len(node.args) == 2
+    if last == "arange":
+        return body.lines.asks_for_ends or _is_shifted(node) or _is_of_reduced(node) or _takes_element(node)
+    if last == "topk":
+        return _takes_element(node)
+    if last in {"array", "asarray"}:
+        return len(node.args) == 1 and isinstance(node.args[0], (ast.Name, ast.Subscript))
+    if last == "roll":
+        return any(isinstance(each, ast.Call) for each in _operands(node))
+    if last == "pad":
+        return body.lines.keeps_integers
+    if last == "range":
+        return any(_is_tensor_like(each, body) for each in node.args)
+    if last in _LAMBDAS:
+        return _chooses(node) or (last == "sorted" and any(map(_is_reduced, node.args)))
+    if last == "map":
+        return bool(node.args) and getattr(node.args[0], "id", "") in CASTS
+    if last == "apply":
+        return body.lines.has_class_methods and spelled[:1].isupper()
+    if last in _LAYERS:
+        return spelled in {f"nn.{last}", f"torch.nn.{last}"}
+    if last in {"open", "eval"}:
+        return spelled == last
+    return None
 
 
 def _special(node: ast.Call, spelled: str, last: str, body: Body) -> None:

@@ -14,13 +14,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.patterns import is_within, stores_name
-from graphmend_codemod.analysis.scope import (
-    FunctionNode,
-    dotted,
-    parameter_names,
-    walk,
-    walk_scope,
-)
+from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site

@@ -8,14 +8,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.patterns import all_names, elements_of, is_integer, is_name, last_name
-from graphmend_codemod.analysis.scope import (
-    Outline,
-    children,
-    dotted,
-    parameter_names,
-    walk_in_layers,
-    walk_scope,
-)
+from graphmend_codemod.analysis.scope import Outline, children, dotted, parameter_names, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import INT64
 from graphmend_codemod.rules.framework.reasons import NotProven

@@ -12,12 +12,7 @@ from graphmend_codemod.analysis.scope import FunctionNode, body_of, walk
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining import (
-    array_functions,
-    cached_constants,
-    method_results,
-    state_updates,
-)
+from graphmend_codemod.rules.proofs.outlining import array_functions, cached_constants, method_results, state_updates
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, one_operator
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.library_effects import check_gradient

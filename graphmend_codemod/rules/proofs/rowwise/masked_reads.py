@@ -11,14 +11,7 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.row_functions import RowFunctions
-from graphmend_codemod.rules.proofs.rowwise.row_values import (
-    OTHER,
-    Held,
-    NotRowwise,
-    What,
-    elementwise,
-    rows,
-)
+from graphmend_codemod.rules.proofs.rowwise.row_values import OTHER, Held, NotRowwise, What, elementwise, rows
 from graphmend_codemod.rules.proofs.rowwise.selectors import (
     Selection,
     is_expression,

@@ -24,14 +24,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
 from graphmend_codemod.rules.proofs.rowwise.masked_losses import REDUCTIONS, MaskedLosses
 from graphmend_codemod.rules.proofs.rowwise.row_helpers import helpers_in
-from graphmend_codemod.rules.proofs.rowwise.row_values import (
-    ELEMENTWISE,
-    OTHER,
-    Held,
-    NotRowwise,
-    What,
-    elementwise,
-)
+from graphmend_codemod.rules.proofs.rowwise.row_values import ELEMENTWISE, OTHER, Held, NotRowwise, What, elementwise
 from graphmend_codemod.rules.proofs.rowwise.selectors import (
     gives_bool,
     is_expression,
