@@ -81,7 +81,7 @@ class Watched:
     on, and what names held then, by the number of a fact; each of `facts` is such a fact as JSON.
     """
 
-    place: Place
+    place: SourceLine
     broken: tuple[int, ...]
     statements: tuple[Statement, ...]
     facts: tuple[str, ...]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from graphmend_codemod.trace.document import Place, Statement, Trace, Watched
+from graphmend_codemod.trace.document import SourceLine, Statement, Trace, Watched
 
 
 def places(trace: Trace, root: Path) -> dict[str, list[int]]:
@@ -26,7 +26,7 @@ def of_records(records: Iterable[Mapping[str, Any]], root: Path) -> tuple[Watche
 def _watched(record: Mapping[str, Any], root: Path) -> Watched:
     path = Path(record["path"]).resolve().relative_to(root).as_posix()
     return Watched(
-        Place(path, int(record["line"]), str(record["function"])),
+        SourceLine(path, int(record["line"]), str(record["function"])),
         tuple(map(int, record["broken"])),
         tuple(Statement(str(key), int(first), int(last)) for key, first, last in record["statements"]),
         tuple(map(str, record["facts"])),
