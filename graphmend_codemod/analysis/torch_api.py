@@ -172,6 +172,7 @@ SINCE = {
     "_assert_async": (2, 1),
     "compiler.is_dynamo_compiling": (2, 1),
     "nn.attention.sdpa_kernel": (2, 3),
+    "unravel_index": (2, 2),
     "func.vjp": (2, 3),  # that Dynamo traces it
     "library.custom_op": (2, 4),
     "library.register_fake": (2, 4),

@@ -81,7 +81,6 @@ def test_what_is_no_list_of_integers_is_read_as_before() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        _SQUARE + _EYE + "mask[0, 1] = True\n        y = x[mask]",
         _SQUARE + _EYE + "mask |= x > 0\n        y = x[mask]",
         _SQUARE + _EYE + "alias = mask.to(x.device)\n        alias.fill_(True)\n        y = x[mask]",
         _SQUARE + _EYE + "self.others(mask)\n        y = x[mask]",

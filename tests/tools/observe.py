@@ -209,7 +209,7 @@ def _globals(module: types.ModuleType) -> dict[str, Any]:
     """What the module's own names hold: no functions and modules, and of its classes the plain attributes."""
     found: dict[str, Any] = {}
     for name, value in vars(module).items():
-        if name.startswith("sub_") and value is None:
+        if name.startswith("sub_") and (value is None or type(value) is int):
             continue  # Dynamo leaves such a name behind for every function that it runs while it traces
         if isinstance(value, type) and value.__module__ == module.__name__:
             plain = {key: item for key, item in vars(value).items() if not _is_code(key, item)}

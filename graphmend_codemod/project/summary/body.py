@@ -139,7 +139,8 @@ def _is_condition(value: ast.expr) -> bool:
         return isinstance(value.op, ast.Invert)
     if isinstance(value, ast.Call):
         arrays = {"array", "asarray", "argmax", "argmin", "eye"}
-        return (isinstance(value.func, ast.Attribute) and value.func.attr in arrays) or is_moved_mask(value)
+        made = any(word.arg == "dtype" and getattr(word.value, "attr", "") == "bool" for word in value.keywords)
+        return made or (isinstance(value.func, ast.Attribute) and value.func.attr in arrays) or is_moved_mask(value)
     if isinstance(value, ast.ListComp):
         value = value.elt
     return isinstance(value, ast.Compare)

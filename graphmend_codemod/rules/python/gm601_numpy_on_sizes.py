@@ -121,6 +121,21 @@ rule = Rule(
         ),
         Example(
             before="""
+            steps = x.sum()
+            steps /= float(np.prod(x.size()))
+            """,
+            after="""
+            steps = x.sum()
+            if torch.compiler.is_compiling():
+                steps /= float(math.prod(x.size()))
+            else:
+                steps /= float(np.prod(x.size()))
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 5, 3)",),
+        ),
+        Example(
+            before="""
             steps = np.lcm(4, length)
             """,
             after="""
@@ -239,9 +254,9 @@ rule = Rule(
 )
 
 
-@rule.on(ast.Assign, ast.Return, words=("np", "numpy"), here=True)
-def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Diagnostic | None:
-    """`n = int(np.ceil(size / 2))`, `x = x.reshape(-1, np.prod(x.shape[1:]))`."""
+@rule.on(ast.Assign, ast.AugAssign, ast.Return, words=("np", "numpy"), here=True)
+def numpy_number(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -> Diagnostic | None:
+    """`n = int(np.ceil(size / 2))`, `x = x.reshape(-1, np.prod(x.shape[1:]))`, `loss /= float(np.prod(x.size()))`."""
     if node.value is None or "numpy" not in {site.evaluator.scope.resolve_global(name) for name in _NUMPY}:
         return None
     numbers = [part for part in walk_in_layers(node.value) if isinstance(part, ast.Call) and is_number(site, part)]

@@ -7,7 +7,9 @@ element, rolled positions, a comparison with `torch.arange(n)`. Eager mode keeps
 
 Where the source tells how large a result is, nothing is read at all: `torch.eye(n, dtype=torch.bool)` chooses the
 diagonal and its inverse all but the diagonal, `repeat_interleave` makes as many rows as the list says from which its
-counts were built, and `torch.arange(2, x.dim()).tolist()` is a range.
+counts were built, and `torch.arange(2, x.dim()).tolist()` is a range. What any other mask selects that is built from
+sizes and constants alone, in the statements before it, is counted while Dynamo traces: the statements are copied into a
+function of these integers, and a search finds that many places. Other sizes are another graph.
 
 That the number is a 0-dim `int64` tensor is asked for while Dynamo traces, and so is all else that a form needs.
 `x[:, t]` is a view in eager mode, so nothing may write into it or into `x` while it is in use. A negative class, for
@@ -191,6 +193,7 @@ rule = Rule(
 _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.Assert)
 _KNOWN = "# The size is known without reading the tensor."
 _COMMENT = "# The number stays in its tensor: to read it back would end the graph."
+_WORDS = frozenset({INDEXED, "one_hot", "roll", "tolist", "repeat_interleave", "masked_select", "nonzero", "argwhere"})
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 
 
@@ -198,7 +201,7 @@ def _lines(outline: Outline) -> list[int]:
     return [node.lineno for node in candidates(outline)]
 
 
-@rule.on(*_STATEMENTS, words={INDEXED, "one_hot", "roll", "tolist", "repeat_interleave", "masked_select"}, lines=_lines)
+@rule.on(*_STATEMENTS, words=_WORDS, lines=_lines)
 def reads_a_tensor(site: Site, statement: ast.stmt) -> Diagnostic | None:
     """The first such operator that the statement itself evaluates; the edit mends all of them that can be."""
     suspects = {id(node) for node in candidates(site.evaluator.scope.outline)}
@@ -219,9 +222,9 @@ def reads_a_tensor(site: Site, statement: ast.stmt) -> Diagnostic | None:
     if not forms:
         return first
     message = f"reads a number out of a tensor (device sync): `{short(forms[0].node)}`"
-    return Diagnostic(
-        message, edit=Edit(_replacements(site, statement, forms), imports=site.imports), node=forms[0].node
-    )
+    helpers = tuple({each.name: each for form in forms for each in form.helpers}.values())
+    edit = Edit(_replacements(site, statement, forms), imports=site.imports, helpers=helpers)
+    return Diagnostic(message, edit=edit, node=forms[0].node)
 
 
 def _replacements(site: Site, statement: ast.stmt, forms: list[FixedForm]) -> tuple[Replacement, ...]:

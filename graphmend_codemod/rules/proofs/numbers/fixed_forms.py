@@ -11,11 +11,13 @@ from graphmend_codemod.analysis.patterns import all_names, elements_of, is_integ
 from graphmend_codemod.analysis.scope import Outline, children, dotted, parameter_names, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import INT64
+from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
 _READS = frozenset({"int", "float", "range"})
-_OPERATORS = frozenset({"roll", "tolist", "repeat_interleave", "masked_select"})
+_OPERATORS = frozenset({"roll", "tolist", "repeat_interleave", "masked_select", "nonzero", "argwhere"})
+_BUILDS = frozenset({"eye", "ones", "zeros", "full", "arange"})
 _CASTS = frozenset({"int", "float", "bool"})
 _SIGNED = (ast.Add, ast.Sub, ast.Mult)
 _LARGEST = frozenset({"max", "amax"})
@@ -30,6 +32,7 @@ class FixedForm(NamedTuple):
     conditions: tuple[str, ...]
     sized: bool = False
     """True where the tensor is not read at all: the source tells the size."""
+    helpers: tuple[Helper, ...] = ()
 
 
 def candidates(outline: Outline) -> list[ast.expr]:
@@ -65,6 +68,11 @@ def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | N
         known = of_known_size(site, statement, node)
         if known is not None:
             return FixedForm(node, known.text, known.conditions, sized=True)
+    if not _BUILDS.isdisjoint(site.evaluator.scope.outline.words):
+        from graphmend_codemod.rules.proofs.numbers.counted_masks import selected_by_sizes  # a commit hook waits for it
+
+        if (counted := selected_by_sizes(site, statement, node)) is not None:
+            return FixedForm(node, counted.text, counted.conditions, sized=True, helpers=counted.helpers)
     if isinstance(node, ast.Call):
         return _rolled(site, node) if _name(node) == "roll" else None
     assert isinstance(node, ast.Subscript)

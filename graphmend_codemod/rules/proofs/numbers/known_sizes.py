@@ -7,7 +7,7 @@ The rows that `repeat_interleave` makes are as many as the list says that its co
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
@@ -24,8 +24,10 @@ _SPELLED = ("isinstance", "int", "len", "list", "tuple", "range", "sum", "all")
 _BUILDERS = frozenset({"tensor", "as_tensor"})
 _WHOLE = frozenset({"torch.int64", "torch.long", "torch.int32", "torch.int"})
 _MOVES = frozenset("bool to type float double half long int byte cuda cpu clone detach contiguous".split())
-_KEPT = frozenset("shape dtype device dim size numel ndim sum any all".split())
-_READERS = frozenset("masked_fill masked_fill_ masked_select where logical_not count_nonzero".split())
+_KEPT = frozenset("shape dtype device dim size numel ndim sum any all nonzero".split())
+_READERS = frozenset(
+    "masked_fill masked_fill_ masked_select where logical_not count_nonzero nonzero argwhere _counted_places".split()
+)
 _NEGATED = {("Eq", 0): True, ("NotEq", 1): True, ("Lt", 1): True}
 _SAME = {("Eq", 1): False, ("NotEq", 0): False, ("Gt", 0): False, ("Gt", 0.5): False}
 
@@ -237,7 +239,7 @@ class _Masks:
         bound = [part for part in ast.walk(self.function) if stores_name(part, name)]
         if name in parameter_names(self.function) or not bound or len(bound) > 2:
             return None
-        if not _is_only_read(self.function, name):
+        if not is_only_read(self.function, name):
             return None
         blocks = Blocks(self.function)
         before = blocks.binding_before(self.statement, name)
@@ -329,10 +331,11 @@ def stays(site: Site, name: str) -> bool:
     return owner == "self" and not written and set_in <= {"__init__"}
 
 
-def _is_only_read(function: ast.AST, name: str, depth: int = 0) -> bool:
-    """False where a use of the name may change its tensor, or give it to somebody else who may."""
+def is_only_read(function: ast.AST, name: str, but: Sequence[ast.AST] = (), depth: int = 0) -> bool:
+    """False where a use of the name may change its tensor, or give it to somebody else who may; `but` may do that."""
     parents = {id(child): parent for parent in ast.walk(function) for child in ast.iter_child_nodes(parent)}
-    uses = (part for part in ast.walk(function) if is_name(part, name))
+    passed = {id(part) for each in but for part in ast.walk(each)}
+    uses = (part for part in ast.walk(function) if is_name(part, name) and id(part) not in passed)
     return depth < 4 and all(_reads(function, use, parents, depth) for use in uses if isinstance(use.ctx, ast.Load))
 
 
@@ -348,7 +351,9 @@ def _reads(function: ast.AST, use: ast.expr, parents: dict[int, ast.AST], depth:
         return parent.attr in _MOVES and isinstance(moved, ast.Call) and _reads(function, moved, parents, depth)
     if isinstance(parent, ast.Assign) and isinstance(use, ast.Call):
         names = [target.id for target in parent.targets if isinstance(target, ast.Name)]
-        return len(names) == len(parent.targets) and all(_is_only_read(function, each, depth + 1) for each in names)
+        return len(names) == len(parent.targets) and all(
+            is_only_read(function, each, depth=depth + 1) for each in names
+        )
     if isinstance(parent, ast.UnaryOp):
         return not isinstance(parent.op, ast.UAdd)
     return isinstance(parent, (ast.BinOp, ast.Compare, ast.Attribute))

@@ -1,0 +1,101 @@
+"""GM411: masks that sizes and constants alone decide, whose elements are counted while Dynamo traces."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import checked, fixed
+from tests.tools.observe import Scenario
+
+_MODEL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = 2
+
+    def forward(self, x):
+        n = x.shape[0]
+        x = x @ x.T
+        {body}
+        return y
+"""
+_MODES = (Scenario(True, "leaves"), Scenario(False, "off"))
+_PAIRS = """same = torch.eye(n, dtype=torch.bool, device=x.device)
+        half = n // 2
+        same[half:, :half] = same[:half, half:] = same[:half, :half]
+        """
+
+
+def model(body: str) -> str:
+    return _MODEL.format(body=body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        _PAIRS + "y = x[~same].view(n, -1).exp()",
+        "upper = torch.ones(n, n).triu(1).bool()\n        y = x[upper].exp(), x[~upper].mul(2)",
+        "upper = torch.ones(n, n, dtype=torch.bool)\n        for i in range(n):\n"
+        "            upper[i, : i + 1] = False\n        y = x[upper].exp()",
+        "kept = torch.ones(x.shape[0], x.size(1)).tril().flatten()\n"
+        "        places = kept.nonzero()\n        y = x.flatten()[places]",
+        "kept = torch.arange(n) % self.steps == 0\n        rows, = torch.nonzero(kept, as_tuple=True)\n"
+        "        y = x[rows] + x[kept]",
+        "band = torch.zeros(n, n).fill_diagonal_(1)\n        y = x[band.nonzero(as_tuple=True)].cos()",
+    ],
+    ids=["pairs", "triangle", "loop", "places", "attribute", "filled"],
+)
+def test_what_sizes_decide_is_counted_while_tracing(body: str) -> None:
+    before = model(body)
+    after, _ = fixed(before)
+    assert "_counted_places(" in after
+    inputs = ["torch.randn(4, 3)", "torch.randn(6, 3)", "torch.randn(1, 2)"]
+    behaves(before, after, inputs, scenarios=_MODES)
+    compiles(after, inputs, scenarios=_MODES)
+
+
+def test_other_sizes_are_counted_again() -> None:
+    after, _ = fixed(model(_PAIRS + "y = x[~same].view(n, -1)"))
+    names: dict[str, type[torch.nn.Module]] = {}
+    exec(after, names)
+    module = names["Model"]()
+    compiled = torch.compile(module, backend="eager", dynamic=True, fullgraph=True)
+    for size in (4, 6, 8, 10):
+        given = torch.randn(size, 3)
+        assert torch.equal(compiled(given), module(given))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # what the data, or chance, decides
+        "kept = torch.ones_like(x).bool()\n        kept[0] = x[0] > 0\n        y = x[kept]",
+        "kept = torch.zeros(n).bernoulli_().bool()\n        y = x[kept]",
+        "kept = torch.rand(n) > 0.5\n        y = x[kept]",
+        "kept = torch.eye(n).bool()\n        kept &= x > 0\n        y = x[kept]",
+        # written under another name, or where the data says
+        "kept = torch.ones(n, n).bool()\n        other = kept\n        other[0] = x[0] > 0\n        y = x[kept]",
+        "kept = torch.ones(n, n).bool()\n        self.keep(kept)\n        y = x[kept]",
+        "kept = torch.ones(n, n).bool()\n        if self.training:\n            kept[0] = False\n        y = x[kept]",
+        "kept = torch.ones(n, n).bool()\n        for row in kept:\n            row[0] = False\n        y = x[kept]",
+        "kept = torch.ones(n, n).bool()\n        first = kept[0]\n        first[0] = False\n        y = x[kept]",
+        "kept = torch.ones(n, n).bool()\n        torch.gt(x, 0, out=kept)\n        y = x[kept]",
+        # other sizes where it is used
+        "kept = torch.ones(n).bool()\n        n = 1\n        y = x[kept]",
+        "y = 0\n        kept = torch.ones(n).bool()\n        for step in range(2):\n            y = y + x[kept].sum()\n"
+        "            kept = torch.arange(n) > step",
+        "y = 0\n        kept = torch.arange(n) > 1\n        for step in range(2):\n            y = y + x[kept].sum()\n"
+        "            kept.fill_(step == 1)",
+    ],
+)
+def test_what_else_may_decide_is_not_counted(body: str) -> None:
+    after, _ = fixed(model(body))
+    assert "_counted_places(" not in after
+    assert checked(model(body)).findings
