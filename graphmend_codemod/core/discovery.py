@@ -157,6 +157,8 @@ def discover(paths: Sequence[Path], settings: Settings) -> Discovered:
                 )
             elif keeps(relative) and keeps(target):
                 files.add(target)
+            else:
+                foreign += wanted.is_foreign(relative)
         elif not absolute.endswith(".pyi") and _is_python_script(absolute) and keeps(relative):
             files.add(relative)
     notebooks = {path for path in files if path.endswith(".ipynb")}

@@ -147,6 +147,8 @@ def test_vendored_folders_are_left_out_also_when_named(repository: Path, folder:
     git(repository, "add", "-f", ".")
     assert found(repository) == ["a.py"]
     assert found(repository, repository / folder / "b.py") == []
+    named = discover([repository / "a.py", repository / folder / "b.py"], Settings(root=repository))
+    assert (named.files, named.foreign) == (("a.py",), 1)
 
 
 @pytest.mark.parametrize("folder", ["build/lib", "dist", "docs/_build"])
