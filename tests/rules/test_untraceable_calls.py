@@ -17,6 +17,7 @@ from tests.tools.observe import Scenario
 
 _MODEL = """
 import gc
+import copy
 import random
 import time
 
@@ -66,6 +67,10 @@ def model(body: str) -> str:
         "y = x.clone()\n        y.add_(2, x)\n        y.addcmul_(0.5, x, x)\n        x = y",
         "y = x.clone()\n        y.addcdiv_(0.5, x, x.abs() + 1)\n        x = y",
         "x = x.to(torch.get_default_device())",
+        "with torch.no_grad(), torch.backends.cudnn.flags(enabled=False):\n            x = self.linear(x)",
+        "with torch.backends.cudnn.flags(False, deterministic=True):\n            x = self.linear(x)",
+        "y = {'x': x}\n        z = copy.copy(y)\n        y['x'] = x + 1\n        x = z['x'] * 2",
+        "y = [x]\n        z = copy.copy(y)\n        y.append(x)\n        x = x * len(z)",
     ],
 )
 def test_the_twin_does_the_same_and_compiles(body: str) -> None:

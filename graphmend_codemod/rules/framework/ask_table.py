@@ -11,7 +11,7 @@ QUESTIONS = {
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
         ("python.gm604_autograd_grad", 0, "", "autograd grad"),
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("readback.gm411_fixed_size_form", 0, "", "[] argwhere masked_select nonzero one_hot repeat_interleave roll tolist"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
         ("readback.gm402_tensor_as_integer", 1, "", "tolist"),
@@ -20,7 +20,7 @@ QUESTIONS = {
     "Assert": (
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "test", ""),
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("readback.gm411_fixed_size_form", 0, "", "[] argwhere masked_select nonzero one_hot repeat_interleave roll tolist"),
         ("guards.gm302_static_guard", 0, "test", ""),
         ("guards.gm301_tensor_guard", 0, "test", ""),
@@ -34,7 +34,7 @@ QUESTIONS = {
         ("opaque.gm801_opaque_region", 1, "", ""),
         ("python.gm605_size_test_as_flag", 0, "", "is_causal scaled_dot_product_attention"),
         ("python.gm604_autograd_grad", 0, "", "autograd grad"),
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
         ("python.gm601_numpy_on_sizes", 1, "", "div floor_divide"),
         ("python.gm601_numpy_on_sizes", 2, "", "prod"),
@@ -70,7 +70,7 @@ QUESTIONS = {
         ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
         ("dynamic_shapes.gm510_rows_under_mask", 0, "", "[] masked_select"),
         ("readback.gm411_fixed_size_form", 0, "", "[] argwhere masked_select nonzero one_hot repeat_interleave roll tolist"),
@@ -85,7 +85,7 @@ QUESTIONS = {
         ("opaque.gm801_opaque_region", 1, "", ""),
         ("python.gm605_size_test_as_flag", 0, "", "is_causal scaled_dot_product_attention"),
         ("python.gm604_autograd_grad", 0, "", "autograd grad"),
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm602_compiler_mark", 0, "", "graph_break mark_dynamic mark_static_address mark_unbacked maybe_mark_dynamic"),
         ("readback.gm411_fixed_size_form", 0, "", "[] argwhere masked_select nonzero one_hot repeat_interleave roll tolist"),
         ("readback.gm407_size_tensor", 0, "", "int item tolist"),
@@ -101,7 +101,7 @@ QUESTIONS = {
     ),
     "For": (
         ("opaque.gm801_opaque_region", 0, "", ""),
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm508_length_mask", 0, "rows", ""),
         ("dynamic_shapes.gm504_loop_over_chosen", 0, "", ""),
         ("dynamic_shapes.gm504_loop_over_chosen", 1, "", ""),
@@ -115,7 +115,7 @@ QUESTIONS = {
     "If": (
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "test", ""),
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("readback.gm411_fixed_size_form", 0, "", "[] argwhere masked_select nonzero one_hot repeat_interleave roll tolist"),
         ("readback.gm409_number_of_range", 0, "test", ""),
         ("readback.gm405_arange_end_readback", 0, "", "arange"),
@@ -140,7 +140,7 @@ QUESTIONS = {
         ("advice.gm703_untraced", 0, "test", ""),
     ),
     "Raise": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
     ),
     "Return": (
         ("opaque.gm802_unbacked_value", 0, "", ""),
@@ -148,7 +148,7 @@ QUESTIONS = {
         ("opaque.gm801_opaque_region", 1, "", ""),
         ("python.gm605_size_test_as_flag", 0, "", "is_causal scaled_dot_product_attention"),
         ("python.gm604_autograd_grad", 0, "", "autograd grad"),
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
         ("python.gm601_numpy_on_sizes", 1, "", "prod"),
         ("dynamic_shapes.gm511_list_of_tests", 0, "", "[]"),
@@ -167,7 +167,7 @@ QUESTIONS = {
     "While": (
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "test", ""),
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("readback.gm411_fixed_size_form", 0, "", "[] argwhere masked_select nonzero one_hot repeat_interleave roll tolist"),
         ("control_flow.gm107_tensor_while", 0, "test", ""),
         ("control_flow.gm111_decided_test", 0, "test", ""),
@@ -175,7 +175,7 @@ QUESTIONS = {
         ("advice.gm703_untraced", 1, "test", ""),
     ),
     "With": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("advice.gm703_untraced", 0, "", ""),
     ),
 }

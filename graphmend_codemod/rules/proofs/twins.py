@@ -6,13 +6,14 @@ import ast
 from collections.abc import Callable
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import elements_of, is_name, only_target, reads_name
 from graphmend_codemod.analysis.scope import dotted, walk_scope
+from graphmend_codemod.analysis.speculation import is_loud_property, short
 from graphmend_codemod.analysis.torch_api import CLOCKS, VARIABLE
 from graphmend_codemod.core.findings import Helper, Original, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs import twin_texts as texts
 
 
 class Twin(NamedTuple):
@@ -29,57 +30,6 @@ class Twin(NamedTuple):
     test: bool = False
 
 
-_VARIABLE = '''
-def _variable_while_tracing(data=None, requires_grad=False, volatile=False):
-    """Make a `Variable` in a form that torch.compile traces; what it cannot make so breaks the graph, as before."""
-    if type(data) in ({torch}.Tensor, {torch}.nn.Parameter) and not requires_grad:
-        return data.detach()
-    return {torch}.autograd.Variable(data, requires_grad, volatile)
-'''
-_TQDM = '''
-def _tqdm_while_tracing(iterable, *args, **kwargs):
-    """What a progress bar iterates over, for torch.compile, which does not trace the bar."""
-    return iterable
-'''
-_TRANGE = '''
-def _trange_while_tracing(*args, **kwargs):
-    """The range of a progress bar, for torch.compile, which does not trace the bar."""
-    return range(*args)
-'''
-_SDP_KERNEL = '''
-def _sdp_kernel_while_tracing(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
-    """The context manager that replaces `torch.backends.cuda.sdp_kernel`, which torch.compile does not trace."""
-    backends = {torch}.nn.attention.SDPBackend
-    chosen = [backends.FLASH_ATTENTION] if enable_flash else []
-    chosen += [backends.EFFICIENT_ATTENTION] if enable_mem_efficient else []
-    chosen += [backends.MATH] if enable_math else []
-    chosen += [backends.CUDNN_ATTENTION] if enable_cudnn else []
-    return {torch}.nn.attention.sdpa_kernel(chosen)
-'''
-_FAST_LENGTH = '''
-def _fast_length_while_tracing(target, real=False):
-    """What `scipy.fft.next_fast_len` returns, computed in a form that torch.compile traces."""
-    best, odd, position = 1, [1], 0
-    while best < target:
-        best *= 2
-    while position < len(odd):
-        number, step = odd[position], 1
-        position += 1
-        for prime in (3, 5) if real else (3, 5, 7, 11):
-            if number * prime < best and number * prime not in odd:
-                odd.append(number * prime)
-        while number * step < target:
-            step *= 2
-        best = min(best, number * step)
-    return best if target > 0 else target
-'''
-_FFTPACK_LENGTH = (
-    _FAST_LENGTH.replace("_fast_length", "_fftpack_length")
-    .replace("scipy.fft.", "scipy.fftpack.")
-    .replace("(target, real=False)", "(target)")
-    .replace("(3, 5) if real else (3, 5, 7, 11)", "(3, 5)")
-)
-
 Make = Callable[[Site, ast.stmt, ast.Call], "Twin | None"]
 """Makes the twin of a call in a statement; None where the call is none of its kind, NotProven where none is right."""
 
@@ -92,6 +42,21 @@ def _called(name: str, text: str, since: str = "") -> Make:
         return _either(site, statement, call, name, (Helper(name, source, since=since),))
 
     return make
+
+
+def _cudnn_flags(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
+    """Flags that nobody asks for where there is no device of CUDA; with one, the graph breaks as before."""
+    twin = _called("_cudnn_flags_while_tracing", texts.CUDNN_FLAGS)(site, statement, call)
+    assert twin is not None
+    return twin._replace(condition=f"{site.compiling} and not {site.torch}.cuda.is_available()")
+
+
+def _copied(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
+    """`x.copy()` for `copy.copy(x)`, of Python's own containers."""
+    given = site.text(call.args[0]) if len(call.args) == 1 and dotted(call.args[0]) is not None else None
+    if given is None or any(is_loud_property(site.evaluator, name) for name in given.split(".")[1:]):
+        raise NotProven("its argument is no name; assign it to a variable first")
+    return Twin(call, call, f"{given}.copy()", f"{site.compiling} and type({given}) in (dict, list, set)")
 
 
 def _either(site: Site, statement: ast.stmt, call: ast.Call, name: str, helpers: tuple[Helper, ...] = ()) -> Twin:
@@ -139,9 +104,7 @@ def _class_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None
     elements = _elements_asked(site, call) if len(asked) == 1 else None
     for each in asked if elements is None else ():
         if not _is_plain_class(site, each):
-            raise NotProven(
-                f"`{speculation.short(each)}` may check the elements of a container; manually check with `isinstance`"
-            )
+            raise NotProven(f"`{short(each)}` may check the elements of a container; manually check with `isinstance`")
     if elements is not None and not site.scripted:
         return Twin(call, call, elements, site.compiling, test=True)
     if site.scripted and not _tells_only_inside(site, statement, call):
@@ -294,30 +257,34 @@ def _tests(statement: ast.stmt) -> list[ast.expr]:
 
 
 BY_NAME: dict[str, Make] = {
-    **dict.fromkeys(VARIABLE, _called("_variable_while_tracing", _VARIABLE)),
+    **dict.fromkeys(VARIABLE, _called("_variable_while_tracing", texts.VARIABLE)),
     **dict.fromkeys(
         (f"tqdm.{where}tqdm" for where in ("", "auto.", "std.", "notebook.", "autonotebook.", "asyncio.")),
-        _iterated(_called("_tqdm_while_tracing", _TQDM)),
+        _iterated(_called("_tqdm_while_tracing", texts.TQDM)),
     ),
     **dict.fromkeys(
         (f"tqdm.{where}trange" for where in ("", "auto.", "std.", "notebook.", "autonotebook.", "asyncio.")),
-        _iterated(_called("_trange_while_tracing", _TRANGE)),
+        _iterated(_called("_trange_while_tracing", texts.TRANGE)),
     ),
-    "torch.backends.cuda.sdp_kernel": _called("_sdp_kernel_while_tracing", _SDP_KERNEL, "nn.attention.sdpa_kernel"),
+    "torch.backends.cuda.sdp_kernel": _called(
+        "_sdp_kernel_while_tracing", texts.SDP_KERNEL, "nn.attention.sdpa_kernel"
+    ),
+    "torch.backends.cudnn.flags": _cudnn_flags,
+    "copy.copy": _copied,
     "torch.jit.isinstance": _class_asked,
     "torch._C._is_tracing": _tracing_asked,
     "random.random": _uniform,
     "torch.get_default_device": _default_device,
     **dict.fromkeys(CLOCKS, _clock),
     "gc.collect": _left_out,
-    "scipy.fft.next_fast_len": _called("_fast_length_while_tracing", _FAST_LENGTH),
-    "scipy.fftpack.next_fast_len": _called("_fftpack_length_while_tracing", _FFTPACK_LENGTH),
+    "scipy.fft.next_fast_len": _called("_fast_length_while_tracing", texts.FAST_LENGTH),
+    "scipy.fftpack.next_fast_len": _called("_fftpack_length_while_tracing", texts.FFTPACK_LENGTH),
 }  # fmt: skip
 OLD_SIGNATURES = {"add_": ("alpha", 2), "addcmul_": ("value", 3), "addcdiv_": ("value", 3)}
 """Methods that take a number before their tensors, with the keyword for it and how many arguments there are then."""
 HELPERS = (
     "_variable_while_tracing", "_tqdm_while_tracing", "_trange_while_tracing", "_sdp_kernel_while_tracing",
-    "_fast_length_while_tracing", "_fftpack_length_while_tracing",
+    "_fast_length_while_tracing", "_fftpack_length_while_tracing", "_cudnn_flags_while_tracing",
 )  # fmt: skip
 """Functions of the module that the twins call: they may call what they stand for, where nothing else does the same."""
 NAMES = frozenset({*(name.rpartition(".")[2] for name in BY_NAME), *OLD_SIGNATURES})
@@ -343,7 +310,7 @@ def _new_signature(site: Site, function: ast.Attribute, call: ast.Call) -> Twin 
         return None
     known = owner.is_tensor and not owner.hint
     if not known and dotted(function.value) is None:
-        raise NotProven(f"`{speculation.short(function.value)}` may not be a Tensor; assign it to a variable first")
+        raise NotProven(f"`{short(function.value)}` may not be a Tensor; assign it to a variable first")
     if sum(any(isinstance(part, ast.Call) for part in ast.walk(each)) for each in call.args) > 1:
         raise NotProven("its arguments would be evaluated in another order; assign one of them to a variable first")
     asked = "" if known else f" and isinstance({site.text(function.value)}, {site.torch}.Tensor)"

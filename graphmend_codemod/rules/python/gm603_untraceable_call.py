@@ -11,6 +11,8 @@ code for TorchScript where that learns the same types, and elsewhere for `List[T
 compiled code does not warn that an empty container has no elements.
 A clock that only messages tell reads 0.0 where these are left out; compiled code does not collect garbage by itself.
 `scipy.fft.next_fast_len` is computed by a helper, from integers alone. The default device is that of a new tensor.
+`copy.copy` of a dict, list or set is its own `copy()`. Flags of cuDNN are left out where there is no device of CUDA;
+with one, the graph breaks there as before.
 A progress bar that is kept in a name may be told things, so it is left alone. Warnings of deprecated functions and the
 bar itself do not appear from compiled code.
 """
