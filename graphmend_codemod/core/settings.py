@@ -41,14 +41,28 @@ class PullRequestSettings(NamedTuple):
     draft: bool = False
 
 
+class SeenCalls(NamedTuple):
+    """What a function held from statement to statement in a recorded run, as `trace.document.Watched` tells it.
+
+    `statements` are their keys with first and last lines in the run, `broken` the lines that broke graphs there.
+    """
+
+    path: str
+    function: str
+    broken: tuple[int, ...]
+    statements: tuple[tuple[str, int, int], ...]
+    facts: tuple[str, ...]
+    calls: tuple[str, ...]
+
+
 class Settings(NamedTuple):
     """Frozen settings of one run. `target_torch` is (major, minor).
 
     `trace` names the file of a recorded run. `only_sites` are the path, code, function and first line of the sites that
     may be fixed, None for all; `seen_types` are what locals and attributes of `self` were in it: path, function,
     name, and an annotation that says so, which is a hint and no proof. `seen_functions` are path and name of functions
-    that Dynamo traced. No project sets these, but commands that are
-    given a trace do. `see_suppressed` finds what comments suppress, too.
+    that Dynamo traced, `seen_calls` what functions with breaks held while they ran without torch.compile. No project
+    sets these, but commands that are given a trace do. `see_suppressed` finds what comments suppress, too.
     """
 
     root: Path
@@ -70,6 +84,7 @@ class Settings(NamedTuple):
     only_sites: frozenset[tuple[str, str, str, str]] | None = None
     seen_types: tuple[tuple[str, str, str, str], ...] = ()
     seen_functions: frozenset[tuple[str, str]] = frozenset()
+    seen_calls: tuple[SeenCalls, ...] = ()
     see_suppressed: bool = False
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from graphmend_codemod.project.index.project_index import ProjectIndex
 
 
+RECORDED = "recorded"
+"""What a function is a candidate for of which a recorded run knows what it held from statement to statement."""
 _CANDIDATES = ("test", "log", "value", "rows", "masked", "module")
 _GENERATED = "the file says that it is generated: change what it is made from"
 _LONGEST_FUNCTION = 150_000  # characters; the longest function of the models in transformers has 23,000
@@ -106,9 +108,11 @@ def candidates(summary: ModuleSummary, settings: Settings) -> dict[tuple[str, in
     better, and everything is looked at.
     """
     seen = {function for path, function in settings.seen_functions if path == summary.path}
+    recorded = {each.function for each in settings.seen_calls if each.path == summary.path}
     found = {}
     for each in summary.functions:
         every = tuple(dict.fromkeys((*each.candidates, *_CANDIDATES))) if each.qualname in seen else each.candidates
+        every = (*every, RECORDED) if each.qualname in recorded else every
         if every:
             found[each.qualname, each.line] = every
     return found

@@ -12,6 +12,9 @@ from graphmend_codemod.rules.framework.site import Site
 NO_OPERATOR = "no opaque operator: "
 """How the reason begins why code is not called as an operator."""
 
+BY_RUN = "by the recorded run: "
+"""How it begins where a recorded run was to tell what the operator gives."""
+
 
 def first_of(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diagnostic] | None:
     """The verdict of the first rule that has an edit, or else of the first that has a reason.
@@ -49,6 +52,8 @@ def _with_reason(one: tuple[Rule, Diagnostic], other: tuple[Rule, Diagnostic]) -
     """
     bare = (one[1].declined or "").startswith(NO_OPERATOR)
     (rule, verdict), (_, later) = (other, one) if bare else (one, other)
+    if (later.declined or "").startswith(BY_RUN) and verdict.declined is not None:
+        return rule, verdict._replace(declined=f"{verdict.declined}; {later.declined}")
     operator = (later.declined or "").removeprefix(NO_OPERATOR)
     if operator == later.declined or verdict.declined is None or NO_OPERATOR in verdict.declined:
         return one

@@ -64,6 +64,31 @@ class Known:
 
 
 @dataclass(frozen=True)
+class Statement:
+    """A statement of a function that was watched: what it is known by, and its first and last line then."""
+
+    key: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What a function with a break held from statement to statement while the program ran without torch.compile.
+
+    `place` has its first line and its qualified name, `broken` the lines that broke graphs. `statements` are its
+    statements in the order of `ast.walk`. Each of `calls` is a JSON list of moments: the line, whether gradients were
+    on, and what names held then, by the number of a fact; each of `facts` is such a fact as JSON.
+    """
+
+    place: SourceLine
+    broken: tuple[int, ...]
+    statements: tuple[Statement, ...]
+    facts: tuple[str, ...]
+    calls: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Site:
     """A place that breaks the graph, once, however many frames and processes it broke.
 
@@ -190,7 +215,8 @@ class Trace:
     """All of it. `command` is the program that was run, without its arguments, or where logs were read.
 
     `arguments` is the whole command, and `folder` where it ran, from the project; empty unless asked for. `known` is
-    what rules take as hints, by function and the line it had got to.
+    what rules take as hints, by function and the line it had got to. `watched` is there where the program ran once more
+    without torch.compile.
     """
 
     graphmend: str
@@ -205,6 +231,7 @@ class Trace:
     arguments: tuple[str, ...] = ()
     folder: str = ""
     known: tuple[Known, ...] = ()
+    watched: tuple[Watched, ...] = ()
 
 
 def as_json(trace: Trace) -> str:

@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis.torch_api import TYPED_TENSORS
-from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.core.settings import SeenCalls, Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.trace.document import OWN, Fact, Known, SourceLine, Trace
 
@@ -39,7 +39,18 @@ def with_hints(trace: Trace, settings: Settings) -> Settings:
             if annotation is not None:
                 types.setdefault((known.place.path, function, fact.name), set()).add(annotation)
     seen = tuple((*key, annotation) for key, every in sorted(types.items()) if (annotation := _all_of(every)))
-    return settings._replace(seen_types=seen, seen_functions=frozenset(reached))
+    calls = tuple(
+        SeenCalls(
+            each.place.path,
+            each.place.function,
+            each.broken,
+            tuple((one.key, one.first, one.last) for one in each.statements),
+            each.facts,
+            each.calls,
+        )
+        for each in trace.watched
+    )
+    return settings._replace(seen_types=seen, seen_functions=frozenset(reached), seen_calls=calls)
 
 
 def _annotation(fact: Fact) -> str | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import importlib
 import json
 import os
@@ -23,7 +24,7 @@ from pathlib import Path
 from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
-from graphmend_codemod.trace import document, join
+from graphmend_codemod.trace import document, join, watched
 from graphmend_codemod.trace.document import OWN, Site
 from graphmend_evaluation.others import stubs
 from graphmend_evaluation.others.builders import MODELS, Package, load, packages
@@ -75,7 +76,7 @@ def _judged(model: str, target: Path, root: Path) -> list[Judged]:
     sites = [site for site in trace.sites if site.where == OWN]
     if not sites:
         return []
-    settings = Settings(root)
+    settings = Settings(root, opaque=True)
     trace = document.Trace(**{**vars(trace), "sites": tuple(sites)})
     facts = join.join(trace, settings, cache=False).answers
     bare = {path: list(found) for path, found in _bare(sites, settings).items()}
@@ -113,9 +114,9 @@ def _show(judged: Sequence[Judged]) -> None:
     table = Counter((each.without, each.with_facts) for each in judged)
     for (without, now), count in sorted(table.items()):
         print(f"{without:16} -> {now:16} {count}")
-    open_sites = [each for each in judged if each.without != join.Remedy.FIX.value]
-    turned = [each for each in open_sites if each.with_facts == join.Remedy.FIX.value]
-    print(f"{len(judged)} sites, {len(open_sites)} without a safe fix, {len(turned)} of them fixed with the trace")
+    unfixed = [each for each in judged if each.without not in FIXED]
+    turned = [each for each in unfixed if each.with_facts in FIXED]
+    print(f"{len(judged)} sites, {len(unfixed)} without a fix, {len(turned)} of them with one by the trace")
 
 
 # -- recording, with torch ----------------------------------------------------------------------------------------
@@ -168,12 +169,33 @@ def _record(package: Package, name: str, options: argparse.Namespace) -> None:
         compiled = torch.compile(model.target, backend=counter.backend, dynamic=False)
         runs.observe(model, compiled, root)
     counted, sites = counter.counts(), recorded.result.sites
+    _watch(package, name, options, recorded.result, target)
     same = counted.break_events == sum(site.events for site in sites)
     print(
         f"{package.name}.{name}: {counted.break_events} events, the trace "
         f"{'the same' if same else sum(site.events for site in sites)}, {len(sites)} sites, the counter "
         f"{len(counted.sites)}"
     )
+
+
+def _watch(package: Package, name: str, options: argparse.Namespace, trace: document.Trace, target: Path) -> None:
+    """Make the calls once more without torch.compile, and add to the trace what the functions that broke held."""
+    from graphmend_evaluation import runs
+    from graphmend_evaluation.loading import Factory, Model
+    from graphmend_evaluation.tracing.calls import Watcher
+
+    root: Path = (options.roots / package.name).resolve()
+    made = Factory(root, f"{package.imports}:{name}", load(package, name)).make()
+    calls = made.calls[: options.calls]
+    model = Model(made.target, calls * 2 if len(calls) == 1 else calls, made.gradients)
+    watcher = Watcher(watched.places(trace, root))
+    watcher.start()
+    try:
+        runs.observe(model, model.target, root)
+    finally:
+        watcher.stop()
+    found = watched.of_records(watcher.records(), root)
+    target.write_text(document.as_json(dataclasses.replace(trace, watched=found)), encoding="utf-8")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -10,6 +10,7 @@ QUESTIONS = {
         ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
+        ("opaque.gm801_opaque_region", 2, "recorded", ""),
         ("python.gm604_autograd_grad", 0, "", "autograd grad"),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("readback.gm411_fixed_size_form", 0, "", "[] argwhere masked_select nonzero one_hot repeat_interleave roll tolist"),
@@ -20,6 +21,7 @@ QUESTIONS = {
     "Assert": (
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "test", ""),
+        ("opaque.gm801_opaque_region", 2, "recorded", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("readback.gm411_fixed_size_form", 0, "", "[] argwhere masked_select nonzero one_hot repeat_interleave roll tolist"),
         ("guards.gm302_static_guard", 0, "test", ""),
@@ -32,6 +34,7 @@ QUESTIONS = {
         ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
+        ("opaque.gm801_opaque_region", 2, "recorded", ""),
         ("python.gm605_size_test_as_flag", 0, "", "is_causal scaled_dot_product_attention"),
         ("python.gm604_autograd_grad", 0, "", "autograd grad"),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
@@ -70,6 +73,7 @@ QUESTIONS = {
         ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
+        ("opaque.gm801_opaque_region", 2, "recorded", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
         ("dynamic_shapes.gm510_rows_under_mask", 0, "", "[] masked_select"),
@@ -83,6 +87,7 @@ QUESTIONS = {
         ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
+        ("opaque.gm801_opaque_region", 2, "recorded", ""),
         ("python.gm605_size_test_as_flag", 0, "", "is_causal scaled_dot_product_attention"),
         ("python.gm604_autograd_grad", 0, "", "autograd grad"),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
@@ -101,6 +106,7 @@ QUESTIONS = {
     ),
     "For": (
         ("opaque.gm801_opaque_region", 0, "", ""),
+        ("opaque.gm801_opaque_region", 1, "recorded", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm508_length_mask", 0, "rows", ""),
         ("dynamic_shapes.gm504_loop_over_chosen", 0, "", ""),
@@ -115,6 +121,7 @@ QUESTIONS = {
     "If": (
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "test", ""),
+        ("opaque.gm801_opaque_region", 2, "recorded", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("readback.gm411_fixed_size_form", 0, "", "[] argwhere masked_select nonzero one_hot repeat_interleave roll tolist"),
         ("readback.gm409_number_of_range", 0, "test", ""),
@@ -140,12 +147,14 @@ QUESTIONS = {
         ("advice.gm703_untraced", 0, "test", ""),
     ),
     "Raise": (
+        ("opaque.gm801_opaque_region", 0, "recorded", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
     ),
     "Return": (
         ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
+        ("opaque.gm801_opaque_region", 2, "recorded", ""),
         ("python.gm605_size_test_as_flag", 0, "", "is_causal scaled_dot_product_attention"),
         ("python.gm604_autograd_grad", 0, "", "autograd grad"),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
@@ -167,6 +176,7 @@ QUESTIONS = {
     "While": (
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "test", ""),
+        ("opaque.gm801_opaque_region", 2, "recorded", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("readback.gm411_fixed_size_form", 0, "", "[] argwhere masked_select nonzero one_hot repeat_interleave roll tolist"),
         ("control_flow.gm107_tensor_while", 0, "test", ""),
@@ -175,6 +185,7 @@ QUESTIONS = {
         ("advice.gm703_untraced", 1, "test", ""),
     ),
     "With": (
+        ("opaque.gm801_opaque_region", 0, "recorded", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("advice.gm703_untraced", 0, "", ""),
     ),

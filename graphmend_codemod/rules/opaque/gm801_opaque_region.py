@@ -52,6 +52,15 @@ else is used, so a round has to be possible even if none would run; other loops 
 finds as many pairs as the shorter side of the matrix is long. Matrices that need gradients, are not on the CPU or have
 another number of dimensions are told apart while tracing, and break the graph as before.
 
+**Statements that a recorded run went through.** With `fix --trace` and a trace that `graphmend trace --calls` recorded,
+a statement that broke the graph becomes an operator with the author's own statement in it: calls into libraries, NumPy,
+generators. What it is given and gives is what at least two calls of the run had: dtypes, dimensions, devices, and how
+sizes follow from those that went in. A size that nothing explains is a symbol of the graph. What no call varied, and
+what only happened to agree, is asked for in the header, so other calls break the graph as before. The operator compares
+what it gives with that and raises an error where it differs, or where it shares or changes what went in. Statements
+that changed the instance or an argument in the run, gave no tensors, or share memory with what went in are left alone;
+statements behind one are taken in where it gives an object that no graph holds.
+
 **Recurrent layers.** `self.lstm(x)` and `self.lstm.num_layers` get a compile path, in which an operator runs the layer
 on what it is given, with its parameters as inputs. Compiled graphs hold these parameters themselves: after one is
 replaced by another (not after it changed in place, as optimizers and `load_state_dict` do), call
@@ -333,6 +342,21 @@ def untraced_test(site: Site, statement: ast.If | ast.While | ast.Assert) -> Dia
             found = Diagnostic(each.message, declined=f"{found.declined}; {reason}")
     # Other rules have reasons for a test of a tensor; this one is added to them where operators are asked for.
     return None if known and found.edit is None and not site.settings.opaque else found
+
+
+@rule.on(*_STATEMENTS, ast.With, ast.Raise, candidate="recorded")
+def recorded_statement(site: Site, statement: ast.stmt) -> Diagnostic | None:
+    """`p = self.ot_fn(a, b, M.detach().cpu().numpy())`, of which a recorded run tells what it gives."""
+    from graphmend_codemod.rules.proofs.outlining import recorded
+
+    message = "broke the graph in the recorded run"
+    try:
+        found = recorded.edit(site, statement)
+    except NotProven as reason:
+        return Diagnostic(message, declined=f"by the recorded run: no opaque operator, for {reason}")
+    if found is None:
+        return None
+    return Diagnostic(f"{message}; what it gives follows from {found[1]} recorded calls", edit=found[0])
 
 
 def _function(site: Site, each: Untraced) -> Diagnostic:

@@ -1,0 +1,288 @@
+"""Record what functions hold from statement to statement while a program runs without torch.compile.
+
+Loaded by its path into the user's process, like `recorder`, and like it on the standard library alone. Sizes, dtypes,
+classes, integers and flags are kept, and whether memory was written or is shared; no values of tensors, no words.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import CodeType, FrameType
+from typing import Any
+
+_CALLS_KEPT = 6
+_EVENTS_KEPT = 300
+_DEEPEST = 3
+_LONGEST = 24
+_MODULES_LOOKED_AT = 300
+_READ_ALL = 2**18
+
+Tracer = Callable[[FrameType, str, Any], Any]
+
+
+def key_of(statement: ast.stmt) -> str:
+    """What a statement is known by, wherever it stands."""
+    return hashlib.sha256(ast.dump(statement).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+class _Function:
+    """One function that is watched: its statements, and what its calls held."""
+
+    def __init__(self, path: str, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, lines: set[int]) -> None:
+        self.path, self.name, self.broken = path, name, lines
+        self.first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+        self.statements = [
+            (key_of(each), each.lineno, each.end_lineno or each.lineno)
+            for each in ast.walk(node)
+            if isinstance(each, ast.stmt) and each is not node
+        ]
+        given = [*node.args.posonlyargs, *node.args.args]
+        self.owner = given[0].arg if given else ""
+        chains = {ast.unparse(each) for each in ast.walk(node) if isinstance(each, ast.Attribute) and _is_chain(each)}
+        self.chains = sorted(each for each in chains if each.startswith(f"{self.owner}."))
+        self.facts: dict[str, int] = {}
+        self.calls: list[list[Any]] = []
+        self.entered = 0
+
+    def number(self, fact: Any) -> int:
+        """The number of a fact, the same one for equal facts."""
+        return self.facts.setdefault(json.dumps(fact), len(self.facts))
+
+    def record(self) -> dict[str, Any]:
+        """All of it, as the trace has it."""
+        return {
+            "e": "calls",
+            "path": self.path,
+            "line": self.first,
+            "function": self.name,
+            "broken": sorted(self.broken),
+            "statements": self.statements,
+            "facts": list(self.facts),
+            "calls": [json.dumps(each) for each in self.calls],
+        }
+
+
+def _is_chain(node: ast.expr) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+class Watcher:
+    """Follows the functions around some lines of files, by `sys.settrace`."""
+
+    def __init__(self, places: Mapping[str, Iterable[int]]) -> None:
+        self._functions: dict[tuple[str, int, str], _Function] = {}
+        for path, lines in places.items():
+            for function in _functions(path, sorted(set(lines))):
+                self._functions[os.path.realpath(path), function.first, function.name.rpartition(".")[2]] = function
+        self._known: dict[CodeType, _Function | None] = {}
+        self._before: Any = None
+
+    def start(self) -> None:
+        """Follow what is called from now on."""
+        self._before = sys.gettrace()
+        threading.settrace(self._called)
+        sys.settrace(self._called)
+
+    def stop(self) -> None:
+        """Follow nothing more."""
+        sys.settrace(self._before)
+        threading.settrace(self._before)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """What is known of each function that was called."""
+        for function in self._functions.values():
+            if function.calls:
+                yield function.record()
+
+    def _called(self, frame: FrameType, event: str, argument: Any) -> Tracer | None:
+        code = frame.f_code
+        if code not in self._known:
+            path = os.path.realpath(code.co_filename)
+            self._known[code] = self._functions.get((path, code.co_firstlineno, code.co_name))
+        function = self._known[code]
+        if function is None or function.entered >= _CALLS_KEPT:
+            return None
+        function.entered += 1
+        frame.f_trace_opcodes = False
+        return _Call(function).event
+
+
+class _Call:
+    """One call of a function. Objects and memory are told apart by small numbers."""
+
+    def __init__(self, function: _Function) -> None:
+        self._function = function
+        self._events: list[Any] = []
+        self._numbers: dict[Any, int] = {}
+        self._kept: list[Any] = []  # so that no two objects of this call have one identity
+
+    def event(self, frame: FrameType, event: str, argument: Any) -> Tracer | None:
+        """A line that is about to run, or the end."""
+        if event in ("line", "return") and len(self._events) < _EVENTS_KEPT:
+            try:
+                self._note(frame, event, argument)
+            except Exception:  # a class that answers in its own way costs the rest of the call
+                self._events.append(["lost"])
+                return None
+        elif event == "exception":
+            self._events.append(["raised"])
+        if event == "return":
+            self._function.calls.append(self._events)
+        return self.event
+
+    def _note(self, frame: FrameType, event: str, argument: Any) -> None:
+        held = dict(frame.f_locals)
+        owner = held.get(self._function.owner)
+        for chain in self._function.chains:
+            with contextlib.suppress(KeyError, TypeError):
+                held[chain] = _attribute(owner, chain.split(".")[1:])
+        facts = {name: self._fact_number(value) for name, value in held.items() if not name.startswith("@")}
+        facts["@random"] = self._function.number(self._random())
+        if owner is not None:
+            facts["@owner"] = self._function.number(["state", self._number("state", _state(owner))])
+        torch = sys.modules.get("torch")
+        grad = bool(torch.is_grad_enabled()) if torch is not None else False
+        if event == "return":
+            facts["@result"] = self._fact_number(argument)
+        self._events.append([frame.f_lineno if event == "line" else 0, int(grad), facts])
+
+    def _fact_number(self, value: Any) -> int:
+        return self._function.number(self._fact(value, 0))
+
+    def _number(self, kind: str, what: Any) -> int:
+        return self._numbers.setdefault((kind, what), len(self._numbers))
+
+    def _identity(self, value: Any) -> int:
+        self._kept.append(value)
+        return self._number("object", id(value))
+
+    def _random(self) -> list[Any]:
+        torch, numpy, plain = sys.modules.get("torch"), sys.modules.get("numpy"), sys.modules.get("random")
+        states = [
+            hash(torch.random.get_rng_state().numpy().tobytes()) if torch is not None else 0,
+            hash(str(numpy.random.get_state()[1:3])) if numpy is not None else 0,
+            hash(plain.getstate()) if plain is not None else 0,
+        ]
+        return ["random", *(self._number(f"random {place}", each) for place, each in enumerate(states))]
+
+    def _fact(self, value: Any, deep: int) -> list[Any]:
+        torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+        if torch is not None and isinstance(value, torch.Tensor):
+            return self._tensor(value)
+        if numpy is not None and isinstance(value, numpy.ndarray):
+            root = value
+            while isinstance(root.base, numpy.ndarray):
+                root = root.base
+            memory = root.__array_interface__["data"][0]
+            content = hash(value.tobytes()) if value.size <= _READ_ALL else 0
+            numbers = self._number("memory", memory), self._identity(value), self._number("content", content)
+            return ["array", str(value.dtype), list(value.shape), *numbers]
+        if value is None or isinstance(value, bool):
+            return ["constant", value]
+        if type(value) is int:
+            return ["int", value]
+        if type(value) in (float, str):
+            return [type(value).__name__]
+        if type(value).__name__ == "Size" and torch is not None and isinstance(value, torch.Size):
+            return ["tuple", [["int", int(each)] for each in value], 0]
+        if type(value) in (list, tuple) and len(value) <= _LONGEST and deep < _DEEPEST:
+            inner = [self._fact(each, deep + 1) for each in value]
+            return [type(value).__name__, inner, self._identity(value) if type(value) is list else 0]
+        kind = type(value)
+        return ["object", f"{kind.__module__}.{kind.__qualname__}", self._identity(value), callable(value)]
+
+    def _tensor(self, value: Any) -> list[Any]:
+        torch = sys.modules["torch"]
+        plain = type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout is torch.strided
+        try:
+            memory = self._number("memory", value.untyped_storage().data_ptr()) if value.numel() else -1
+        except (RuntimeError, NotImplementedError):
+            memory, plain = -1, False
+        version = self._number("content", _content(value))
+        dtype = str(value.dtype).removeprefix("torch.")
+        kind = "tensor" if plain else "other tensor"
+        sizes = [int(each) for each in value.shape]
+        grad = bool(value.requires_grad)
+        return [kind, dtype, sizes, value.device.type, grad, memory, self._identity(value), version]
+
+
+def _content(value: Any) -> tuple[int, int]:
+    """What changes when a tensor is written, also where its version does not, as through `.data`."""
+    version = -1 if value.is_inference() else value._version
+    try:
+        if value.numel() > _READ_ALL or value.device.type == "meta":
+            return version, 0
+        flat = value.detach().cpu().contiguous().reshape(-1)
+        return version, hash(flat.view(sys.modules["torch"].uint8).numpy().tobytes())
+    except (RuntimeError, NotImplementedError, TypeError):
+        return version, 0
+
+
+def _attribute(owner: Any, names: list[str]) -> Any:
+    """What an object holds, without asking properties. KeyError where it holds nothing of the name."""
+    for name in names:
+        held = object.__getattribute__(owner, "__dict__")
+        groups = [held, *(held.get(kind) or {} for kind in ("_parameters", "_buffers", "_modules"))]
+        owner = next(group for group in [*groups, None] if group is None or name in group)[name]  # type: ignore[index]
+    return owner
+
+
+def _state(owner: Any) -> tuple[Any, ...]:
+    """What changes when an object, or a module in it, is given another attribute, or one of its tensors is written."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(owner, torch.nn.Module):
+        found: list[Any] = []
+        for number, module in enumerate(owner.modules()):
+            if number < _MODULES_LOOKED_AT:
+                found += _plain_state(vars(module))
+                for group in (module._parameters, module._buffers):
+                    found += [(name, id(each), _content(each)) for name, each in group.items() if each is not None]
+        return tuple(found)
+    try:
+        return tuple(_plain_state(object.__getattribute__(owner, "__dict__")))
+    except AttributeError:
+        return ()
+
+
+def _plain_state(held: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    for name, value in held.items():
+        if name not in ("_parameters", "_buffers", "_modules"):
+            size = len(value) if isinstance(value, (list, dict, set)) else 0
+            yield name, id(value), size, getattr(value, "_version", 0) if name and hasattr(value, "dtype") else 0
+
+
+def _functions(path: str, lines: list[int]) -> Iterator[_Function]:
+    """The innermost functions of a file around some lines."""
+    try:
+        with open(path, "rb") as file:
+            tree = ast.parse(file.read())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    found: list[tuple[int, int, str, Any]] = []
+    waiting: list[tuple[ast.AST, str]] = [(tree, "")]
+    while waiting:
+        node, prefix = waiting.pop()
+        for child in ast.iter_child_nodes(node):
+            inner = prefix
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                inner = f"{prefix}{child.name}."
+                if not isinstance(child, ast.ClassDef):
+                    found.append((child.lineno, child.end_lineno or child.lineno, inner[:-1], child))
+            waiting.append((child, inner))
+    around: dict[int, tuple[Any, str, set[int]]] = {}
+    for line in lines:
+        holding = [each for each in found if each[0] <= line <= each[1]]
+        if holding:
+            first, _, name, node = max(holding, key=lambda each: each[0])
+            around.setdefault(first, (node, name, set()))[2].add(line)
+    for node, name, broken in around.values():
+        yield _Function(path, node, name, broken)

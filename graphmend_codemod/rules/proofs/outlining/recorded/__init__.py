@@ -1,0 +1,74 @@
+"""Statements as one operator, by what a recorded run tells of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.core.settings import SeenCalls
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.recorded.moments import lines_of, seen
+from graphmend_codemod.rules.proofs.outlining.recorded.region import KeptObject, Region
+from graphmend_codemod.rules.proofs.outlining.recorded.text import edit as edit_of
+
+_FURTHER = 8
+
+
+def broke(site: Site, known: SeenCalls, statement: ast.stmt) -> bool:
+    """True for a statement in which a graph broke in the recorded run."""
+    lines = lines_of(site, known, statement)
+    return lines is not None and any(lines[0] <= line <= lines[1] for line in known.broken)
+
+
+def edit(site: Site, statement: ast.stmt) -> tuple[Edit, int] | None:
+    """The statement as one operator, with as many neighbours as it takes, and the number of recorded calls.
+
+    None where the run tells nothing of the statement, or where one inside of it is enough. NotProven otherwise.
+    """
+    known = seen(site)
+    if known is None or not broke(site, known, statement):
+        return None
+    inner = [each for each in _inside(statement) if broke(site, known, each)]
+    for each in inner:
+        there = site.at(each)
+        if there is not None and _succeeds(there, known, each):
+            return None
+    return _grown(site, known, statement)
+
+
+def _succeeds(site: Site, known: SeenCalls, statement: ast.stmt) -> bool:
+    try:
+        _grown(site, known, statement)
+    except NotProven:
+        return any(
+            (there := site.at(each)) is not None and _succeeds(there, known, each)
+            for each in _inside(statement)
+            if broke(site, known, each)
+        )
+    return True
+
+
+def _grown(site: Site, known: SeenCalls, statement: ast.stmt) -> tuple[Edit, int]:
+    body, position = site.place.blocks[-1]
+    start, end = position, position + 1
+    while True:
+        try:
+            region = Region(site, known, body[start:end])
+            return edit_of(region), len(region.seen)
+        except KeptObject as why:
+            if why.before and start > 0 and position - start < _FURTHER:
+                start -= 1
+            elif not why.before and end < len(body) and end - position < _FURTHER:
+                end += 1
+            else:
+                raise
+
+
+def _inside(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """The statements in the blocks of a statement."""
+    for name in ("body", "orelse", "finalbody"):
+        yield from getattr(statement, name, ())
+    for handler in getattr(statement, "handlers", ()):
+        yield from handler.body

@@ -1,0 +1,246 @@
+"""Consecutive statements that a recorded run went through: what goes in, and what comes out."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from graphmend_codemod.analysis.liveness import reads_before_writing
+from graphmend_codemod.analysis.scope import walk, walk_scope
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.core.settings import SeenCalls
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.recorded.moments import (
+    ARRAY,
+    OWNER,
+    RESULT,
+    TENSOR,
+    Fact,
+    Observation,
+    observations,
+)
+from graphmend_codemod.rules.proofs.outlining.recorded.sizes import Given
+
+_CALLS_NEEDED = 2
+_LEAVES = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal, ast.Delete)
+_KNOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec", "super", "__class__"})
+_CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.set_grad_enabled", "torch.autocast"})
+_PLAIN = frozenset({"int", "float", "str", "constant"})
+
+
+class KeptObject(NotProven):
+    """A result, or with `before` something that is read, is an object that a graph cannot hold: the statements
+    before or behind may take it in."""
+
+    def __init__(self, reason: str, *, before: bool = False) -> None:
+        super().__init__(reason)
+        self.before = before
+
+
+class Region:
+    """The statements, the observations of them, and the names and facts of what goes in and comes out."""
+
+    def __init__(self, site: Site, known: SeenCalls, statements: Sequence[ast.stmt]) -> None:
+        first, last = site.at(statements[0]), site.at(statements[-1])
+        if first is None or last is None:
+            raise NotProven("torch.compile does not get to the statement")
+        self.site, self.last, self.statements = first, last, list(statements)
+        self.seen = observations(site, known, statements)
+        if len(self.seen) < _CALLS_NEEDED:
+            raise NotProven(f"the recorded run went through this {len(self.seen)} times; record at least 2 calls")
+        body = first.evaluator.scope.node.body
+        self.returns = isinstance(statements[-1], ast.Return) or (
+            statements[-1] is body[-1] and any(isinstance(part, ast.Return) for part in self._parts())
+        )
+        self._check_forms()
+        self._check_effects()
+        self.stored = self._stored()
+        self.given = list(self._given())
+        self.results = list(self._results())
+
+    @property
+    def owner(self) -> str | None:
+        """The name of the instance, if it goes in."""
+        own = self.site.evaluator.scope.self_name
+        return own if own is not None and any(each.text == own for each in self.given) else None
+
+    def _parts(self) -> Iterator[ast.AST]:
+        for statement in self.statements:
+            yield statement
+            yield from walk(statement)
+
+    def _check_forms(self) -> None:
+        loops: set[int] = set()
+        for part in self._parts():
+            if isinstance(part, (ast.For, ast.While)):
+                loops |= {id(inner) for inner in walk(part)}
+        for part in self._parts():
+            leaves = isinstance(part, (ast.Break, ast.Continue)) and id(part) not in loops
+            if isinstance(part, ast.Return) and not self.returns:
+                raise KeptObject(f"`{short(part)}` leaves the statement")
+            if isinstance(part, _LEAVES) or leaves:
+                raise NotProven(f"`{short(part)}` leaves the statement")
+            if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                raise NotProven(f"`{short(part)}` cannot be moved into a function")
+            word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
+            if word in _KNOWS_NAMES or (word.startswith("__") and not word.endswith("__")):
+                raise NotProven(f"`{word}` has another meaning in another function")
+            if isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.ctx, ast.Store):
+                raise NotProven(f"`{short(part)}` is assigned, and an operator that the run describes changes nothing")
+        self._check_around()
+
+    def _check_around(self) -> None:
+        for parent in self.site.place.parents:
+            if isinstance(parent, ast.Try):
+                raise NotProven("a `try` around it may catch what an operator raises at another moment")
+            if isinstance(parent, (ast.With, ast.AsyncWith)):
+                for item in parent.items:
+                    context = item.context_expr
+                    called = self.site.resolve(context.func) if isinstance(context, ast.Call) else None
+                    if called not in _CONTEXTS:
+                        raise NotProven(f"`with {short(context)}` around it may change what it does")
+
+    def _check_effects(self) -> None:
+        for each in self.seen:
+            old, new = each.before.held, each.after.held
+            if old.get(OWNER) != new.get(OWNER):
+                raise NotProven("it changed the instance in the recorded run")
+            for name, fact in old.items():
+                later = new.get(name)
+                if later is not None and _is_changed(fact, later):
+                    raise NotProven(f"it changed `{name}` in place in the recorded run")
+
+    def _stored(self) -> dict[str, None]:
+        found: dict[str, None] = {}
+        for statement in self.statements:
+            for part in (statement, *walk_scope(statement)):
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                    found[part.id] = None
+                if isinstance(part, (ast.Import, ast.ImportFrom)):
+                    found.update({(each.asname or each.name).partition(".")[0]: None for each in part.names})
+        return found
+
+    def _given(self) -> Iterator[Given]:
+        loads = [part for part in self._parts() if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store)]
+        loads.sort(key=lambda part: (part.lineno, part.col_offset))
+        names = dict.fromkeys(part.id for part in loads)
+        for part in self._parts():
+            if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
+                names[part.target.id] = None
+        scope = self.site.evaluator.scope
+        for name in names:
+            held = [each.before.held.get(name) for each in self.seen]
+            if all(each is None for each in held):
+                if scope.is_local(name) and name not in self.stored and not _is_bound_inside(self.statements, name):
+                    raise NotProven(f"`{name}` was not bound in the recorded run")
+                continue
+            if name in self.stored and not _reads_first(self.statements, name):
+                continue
+            facts = tuple(each for each in held if each is not None)
+            if len(facts) != len(held):
+                raise NotProven(f"`{name}` was bound in some calls of the recorded run alone")
+            given = Given(name, facts)
+            _check_given(given, self.site.evaluator.scope.self_name)
+            yield given
+
+    def _results(self) -> Iterator[Given]:
+        """The names that are read later, or `RESULT`, with what they were behind the statements."""
+        if self.returns:
+            yield self._result(RESULT)
+            return
+        for name in self.stored:
+            if self.last.live_after(name):
+                yield self._result(name)
+
+    def _result(self, name: str) -> Given:
+        facts = [each.after.held.get(name) for each in self.seen]
+        shown = "the result" if name == RESULT else f"`{name}`"
+        if any(each is None for each in facts):
+            raise NotProven(f"{shown} was not bound in every call of the recorded run")
+        result = Given(name, tuple(each for each in facts if each is not None))
+        _check_result(result, shown, self.seen)
+        return result
+
+
+def tensors_of(fact: Fact) -> Iterator[Fact]:
+    """The facts of the tensors and arrays in a result, in order."""
+    if fact[0] in ("list", "tuple"):
+        for each in fact[1]:
+            yield from tensors_of(each)
+    elif fact[0] in (TENSOR, ARRAY):
+        yield fact
+
+
+def _is_bound_inside(statements: Sequence[ast.stmt], name: str) -> bool:
+    """True for the variable of a comprehension and the argument of a lambda."""
+    for part in (part for statement in statements for part in walk(statement)):
+        if isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store):
+            return True
+        if isinstance(part, ast.arg) and part.arg == name:
+            return True
+    return False
+
+
+def _reads_first(statements: Sequence[ast.stmt], name: str) -> bool:
+    first = statements[0]
+    if isinstance(first, ast.AugAssign) and isinstance(first.target, ast.Name) and first.target.id == name:
+        return True
+    return reads_before_writing(list(statements), name)
+
+
+def _check_given(given: Given, owner: str | None) -> None:
+    kinds = {each[0] for each in given.facts}
+    if len(kinds) > 1:
+        raise NotProven(f"`{given.text}` was {' and '.join(sorted(kinds))} in the recorded run")
+    if given.kind in ("list", "tuple"):
+        lengths = {len(each[1]) for each in given.facts}
+        inner = {one[0] for each in given.facts for one in each[1]}
+        if len(lengths) > 1 or (inner - {TENSOR} and inner - _PLAIN):
+            raise KeptObject(f"`{given.text}` is a {given.kind} that an operator cannot take", before=True)
+    elif given.kind == "other tensor":
+        raise NotProven(f"`{given.text}` is a tensor of a class or layout of its own")
+
+
+def _check_result(result: Given, shown: str, seen: Sequence[Observation]) -> None:
+    forms = {_form(each) for each in result.facts}
+    if len(forms) > 1:
+        raise NotProven(f"{shown} was {' and '.join(sorted(forms))} in the recorded run")
+    for leaf in (leaf for fact in result.facts for leaf in _leaves(fact)):
+        if leaf[0] not in (TENSOR, ARRAY) and leaf != ["constant", None]:
+            kind = leaf[1] if leaf[0] == "object" else f"a value of Python ({leaf[0]})"
+            raise KeptObject(f"{shown} was {kind}, which the operator cannot return")
+    for fact, each in zip(result.facts, seen, strict=True):
+        memory = {one[_MEMORY[one[0]]] for held in each.before.held.values() for one in tensors_of(held)}
+        if any(one[_MEMORY[one[0]]] in memory - {-1} for one in tensors_of(fact)):
+            raise NotProven(f"{shown} shared memory with what went in, in the recorded run")
+
+
+def _is_changed(old: Fact, new: Fact) -> bool:
+    """True where one and the same tensor or list is another one later."""
+    if old[0] != new[0] or old[0] not in _IDENTITY:
+        return False
+    place = _IDENTITY[old[0]]
+    return bool(old[place] == new[place] and old != new)
+
+
+def _leaves(fact: Fact) -> Iterator[Fact]:
+    for each in fact[1] if fact[0] in ("list", "tuple") else ():
+        yield from _leaves(each)
+    if fact[0] not in ("list", "tuple"):
+        yield fact
+
+
+_IDENTITY = {TENSOR: 6, "other tensor": 6, ARRAY: 4, "list": 2}
+"""Where facts have the number of the object."""
+_MEMORY = {TENSOR: 5, ARRAY: 3}
+"""Where facts have the number of the memory."""
+
+
+def _form(fact: Fact) -> str:
+    """The kind of a value, in words: a list of two tensors is of another kind than one of three."""
+    if fact[0] in ("list", "tuple"):
+        return f"{fact[0]} of {', '.join(map(_form, fact[1]))}"
+    if fact[0] in (TENSOR, ARRAY):
+        return f"{fact[0]} of {len(fact[2])} dimensions"
+    return "None" if fact == ["constant", None] else str(fact[0])

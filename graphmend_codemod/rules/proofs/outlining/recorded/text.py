@@ -1,0 +1,233 @@
+"""The compile path of statements that a recorded run tells enough of, and the operator that it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Span
+from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
+from graphmend_codemod.rules.proofs.outlining.custom_op import call, definition_before, moved, naming
+from graphmend_codemod.rules.proofs.outlining.recorded.moments import ARRAY, RESULT, TENSOR, Fact
+from graphmend_codemod.rules.proofs.outlining.recorded.region import Region, tensors_of
+from graphmend_codemod.rules.proofs.outlining.recorded.sizes import Given, Sizes
+from graphmend_codemod.rules.proofs.outlining.shared_helpers import operator_name
+from graphmend_codemod.rules.proofs.outlining.texts import recorded as texts
+
+_COMMENT = "# What this gives is known from {} calls of a recorded run: torch.compile calls it as one operator."
+_DTYPES = frozenset(
+    "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex32 complex64 complex128".split()
+)
+
+
+def edit(region: Region) -> Edit:
+    """The compile path in front of the statements. NotProven where the run does not tell what comes out."""
+    site = region.site
+    demand_torch(site)
+    return _Text(region).edit()
+
+
+class _Text:
+    def __init__(self, region: Region) -> None:
+        self._region, self._site, self._count = region, region.site, len(region.seen)
+        names = [each.text for each in region.results if each.text != RESULT]
+        self._operator = operator_name(self._site, names[0] if names else self._site.function.rpartition(".")[2])
+        self._sizes = Sizes(region.given)
+        self._results = [each for result in region.results for each in _several(result)]
+        if not self._results:
+            raise NotProven("it gives nothing, so what it does is to change something")
+        self._gradient = any(fact[0] == TENSOR and fact[4] for each in self._results for fact in each.facts)
+        if self._gradient and region.owner is not None:
+            raise NotProven("parameters of the instance may need a gradient")
+        drawn = [each.random for each in region.seen]
+        if self._gradient and any(other for _, other in drawn):
+            raise NotProven("NumPy or Python draws random numbers, and a gradient would draw others")
+        self._promises = [self._promise(each) for each in self._results]
+
+    def edit(self) -> Edit:
+        site, region = self._site, self._region
+        given = [each.text for each in region.given]
+        start, end = site.span(region.statements[0]), site.span(region.statements[-1])
+        whole = Span(start.start_line, start.start_column, end.end_line, end.end_column)
+        fits = call(site, f"{self._operator}_fits", given, 1).lstrip()
+        header = site.header("if", ["torch.compiler.is_dynamo_compiling()", fits])
+        comment = _COMMENT.format(self._count)
+        path = "\n    ".join([header, comment, *self._path()])
+        replacement = Replacement(whole, (path, "\nelse:\n    ", Original(whole, 1)))
+        if region.returns:
+            replacement = Replacement(whole, (path, "\n", Original(whole)))
+        return Edit((replacement,), imports=site.imports, helpers=tuple(self._helpers(given)))
+
+    def _path(self) -> Iterator[str]:
+        """The lines that call the operator and bind what it gives."""
+        handed = [f"torch.as_tensor({each.text})" if each.kind == ARRAY else each.text for each in self._region.given]
+        called = f"{self._operator}({', '.join(handed)})"
+        results, count = self._region.results, len(self._results)
+        plain = all(each.kind == TENSOR for each in results)
+        if count == 1 and len(results) == 1 and results[0].kind in (TENSOR, ARRAY):
+            found = iter([called])
+        elif plain and not self._region.returns:
+            yield f"{', '.join(each.text for each in results)} = {called}"
+            return
+        else:
+            name = self._site.free_name("found")
+            yield f"{name} = {called}"
+            found = iter([name] if count == 1 else [f"{name}[{number}]" for number in range(count)])
+        for each in results:
+            value = _put_together(each.facts[0], found)
+            yield f"return {value}" if each.text == RESULT else f"{each.text} = {value}"
+
+    def _helpers(self, given: Sequence[str]) -> Iterator[Helper]:
+        site, name = self._site, self._operator
+        yield naming(site)
+        yield Helper("_is_like_recorded", texts.LIKE, shared=True, since="compiler.is_exporting")
+        if any(each.kind == ARRAY for each in self._region.given):
+            yield Helper("_is_array_like_recorded", texts.ARRAY_LIKE, shared=True)
+        decorator = "_recorded_function" if self._gradient else "_recorded_operator"
+        yield Helper(decorator, texts.operator(gradient=self._gradient), after=("_operator_name",), shared=True)
+        after = definition_before(site)
+        yield Helper(f"{name}_fits", self._fits(given), after=after)
+        yield Helper(f"{name}_results", self._promised(given), after=after)
+        yield Helper(name, self._code(decorator, given), after=(*after, decorator, f"{name}_results"))
+
+    def _code(self, decorator: str, given: Sequence[str]) -> str:
+        arrays = [each.text for each in self._region.given if each.kind == ARRAY]
+        lines = [
+            f"@{decorator}({self._operator}_results, {len(self._results)})",
+            f"def {self._operator}({', '.join(given)}):",
+            *(f"    {each} = {each}.numpy()" for each in arrays),
+            moved(self._site, self._region.statements),
+        ]
+        if not self._region.returns:
+            names = [each.text for each in self._region.results]
+            lines.append(f"    return [{', '.join(names)}]")
+        return "\n".join(lines)
+
+    def _promised(self, given: Sequence[str]) -> str:
+        rows = [f"        {each}," for each in self._promises]
+        return "\n".join(
+            [
+                f"def {self._operator}_results({', '.join(given)}):",
+                f'    """Sizes, dtype, device of each result, as {self._count} recorded calls had them."""',
+                "    return [",
+                *rows,
+                "    ]",
+            ]
+        )
+
+    def _promise(self, result: Given) -> str:
+        """`((x.shape[0], 3), torch.float32, x.device)`."""
+        facts = result.facts
+        ranks = {len(each[2]) for each in facts}
+        sizes = [self._sizes.explain(tuple(each[2][place] for each in facts)) for place in range(ranks.pop())]
+        together = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+        dtype = self._followed([str(each[1]) for each in facts], "dtype", 1)
+        device = '"cpu"' if result.kind == ARRAY else self._followed([str(each[3]) for each in facts], "device", 3)
+        return f"({together}, {dtype}, {device})"
+
+    def _followed(self, values: Sequence[str], attribute: str, place: int) -> str:
+        """A dtype or device that was the same in all calls, or that of a tensor that went in."""
+        tensors = [each for each in self._region.given if each.kind == TENSOR]
+        for each in tensors if attribute == "device" or len(set(values)) > 1 else ():
+            if [str(fact[place]) for fact in each.facts] == list(values):
+                return f"{each.text}.{attribute}"
+        if len(set(values)) > 1:
+            raise NotProven(f"the {attribute} of a result was {' and '.join(sorted(set(values)))} in the recorded run")
+        return f'"{values[0]}"' if attribute == "device" else _dtype(values[0])
+
+    def _fits(self, given: Sequence[str]) -> str:
+        conditions = [*(one for each in self._region.given for one in _like(each)), *self._sizes.pins]
+        conditions += self._without_gradient()
+        rows = [f"        {'and ' if number else ''}{each}" for number, each in enumerate(conditions)]
+        return "\n".join(
+            [
+                f"def {self._operator}_fits({', '.join(given)}) -> bool:",
+                f'    """True for what is like the {self._count} recorded calls: known while tracing."""',
+                *(["    return (", *rows, "    )"] if rows else ["    return not torch.compiler.is_exporting()"]),
+            ]
+        )
+
+    def _without_gradient(self) -> Iterator[str]:
+        """The condition under which nothing needs a gradient, unless the run shows that none comes out."""
+        if self._gradient:
+            return
+        if all(not _is_smooth(str(fact[1])) for each in self._results for fact in each.facts):
+            return
+        if all(each.kind == ARRAY for each in self._results):
+            return
+        tensors = [each for given in self._region.given for each in _tensors(given)]
+        seen = self._region.seen
+        if any(one.before.gradients and any(each.facts[n][4] for each in tensors) for n, one in enumerate(seen)):
+            return
+        if self._region.owner is not None and not any(each.before.gradients for each in seen):
+            yield "not torch.is_grad_enabled()"
+        elif tensors:
+            needed = " or ".join(f"{each.text}.requires_grad" for each in tensors)
+            yield f"not (torch.is_grad_enabled() and ({needed}))"
+
+
+def _tensors(given: Given) -> Iterator[Given]:
+    """The tensors in what is given."""
+    if given.kind == TENSOR:
+        yield given
+    elif given.kind in ("list", "tuple"):
+        for place in range(len(given.facts[0][1])):
+            yield from _tensors(Given(f"{given.text}[{place}]", tuple(each[1][place] for each in given.facts)))
+
+
+def _is_smooth(dtype: str) -> bool:
+    """True where a tensor of the dtype may need a gradient."""
+    return dtype.startswith(("float", "bfloat", "complex"))
+
+
+def _several(result: Given) -> list[Given]:
+    """A result for each tensor in one."""
+    every = [list(tensors_of(fact)) for fact in result.facts]
+    return [Given(f"{result.text} {number}", tuple(each)) for number, each in enumerate(zip(*every, strict=True))]
+
+
+def _put_together(fact: Fact, found: Iterator[str]) -> str:
+    if fact[0] == TENSOR:
+        return next(found)
+    if fact[0] == ARRAY:
+        return f"{next(found)}.numpy()"
+    if fact[0] not in ("list", "tuple"):
+        return "None"
+    inner = [_put_together(each, found) for each in fact[1]]
+    if fact[0] == "list":
+        return f"[{', '.join(inner)}]"
+    return f"({', '.join(inner)}{',' if len(inner) == 1 else ''})"
+
+
+def _dtype(name: str) -> str:
+    if name not in _DTYPES:
+        raise NotProven(f"torch has no dtype for `{name}`")
+    return f"torch.{name}"
+
+
+def _like(given: Given) -> Iterator[str]:
+    """The conditions under which what is given is of the recorded kind."""
+    text, facts = given.text, given.facts
+    if given.kind in (TENSOR, ARRAY):
+        dtypes = list(dict.fromkeys(str(each[1]) for each in facts))
+        rank = len(facts[0][2])
+        first = _dtype(dtypes[0]) if len(dtypes) == 1 else f"{text}.dtype"
+        if given.kind == ARRAY:
+            if len(dtypes) > 1:
+                raise NotProven(f"`{text}` was of {' and '.join(dtypes)} in the recorded run")
+            yield f"_is_array_like_recorded({text}, {first}, {rank})"
+            return
+        devices = dict.fromkeys(str(each[3]) for each in facts)
+        if len(devices) > 1:
+            raise NotProven(f"`{text}` was on {' and '.join(devices)} in the recorded run")
+        yield f'_is_like_recorded({text}, {first}, {rank}, "{next(iter(devices))}")'
+        if len(dtypes) > 1:
+            yield f"{text}.dtype in ({', '.join(map(_dtype, dtypes))})"
+    elif given.kind in ("list", "tuple"):
+        yield f"isinstance({text}, {given.kind}) and len({text}) == {len(facts[0][1])}"
+        for place in range(len(facts[0][1])):
+            yield from _like(Given(f"{text}[{place}]", tuple(each[1][place] for each in facts)))
+    elif given.kind == "constant":
+        values = list(dict.fromkeys(each[1] for each in facts))
+        yield f"{text} is {values[0]}" if len(values) == 1 else f"({text} is None or type({text}) is bool)"
+    elif given.kind in ("int", "float", "str"):
+        yield f"type({text}) is {given.kind}"

@@ -1,0 +1,221 @@
+"""A statement of which a recorded run tells what it gives, as one operator, in terms of `torch`.
+
+Feature: `gradient` where results may need one.
+"""
+
+from __future__ import annotations
+
+from graphmend_codemod.rules.proofs.outlining.texts.parts import PUT_TOGETHER, TAKEN_APART
+
+LIKE = '''\
+def _is_like_recorded(x, dtype, rank: int, device: str) -> bool:
+    """True for a tensor like those of a recorded run: known while tracing."""
+    plain = type(x) in (torch.Tensor, torch.nn.Parameter) and not x.is_meta and not torch.compiler.is_exporting()
+    return plain and x.dtype == dtype and x.dim() == rank and x.device.type == device'''
+
+ARRAY_LIKE = '''\
+def _is_array_like_recorded(x, dtype, rank: int) -> bool:
+    """True for an array like those of a recorded run: known while tracing."""
+    import numpy
+
+    like = isinstance(x, numpy.ndarray) and not torch.compiler.is_exporting()
+    return like and x.ndim == rank and torch.as_tensor(x).dtype == dtype'''
+
+OPERATOR = (
+    '''\
+def _recorded_operator(results, count: int):
+    """Make `code(*given)` one operator for torch.compile, which does not look inside.
+
+    `results(*given)` has the sizes, dtype and device of each of `count` results, as the calls of a recorded run had
+    them; a word stands for a size that only the data tells. Results that are other than that raise an error.
+    The operator counts its calls, so that none is left out, no two are merged, and they stay in order.  #: !gradient
+    A gradient runs `code` again.  #: gradient
+    """
+    import itertools
+    import weakref
+
+    calls = torch.zeros((), dtype=torch.int64, device="cpu")
+
+    def decorate(code):
+        name, counted, constants = _operator_name(code.__name__.strip("_")), itertools.count(), {}
+
+        def kept(each):
+            return weakref.ref(each) if isinstance(each, torch.nn.Module) else lambda: each
+
+        @torch.compiler.assume_constant_result
+        def number_of(*others):  # another one for each call: equal calls are not merged
+            number = next(counted)
+            constants[number] = [kept(each) for each in others]
+            return number
+
+'''
+    + PUT_TOGETHER
+    + """\
+            return tensors, sizes, floats, form, number_of(*others)
+
+        def unpacked(tensors, sizes, floats, form, number):
+            tensors = iter(tensors)
+            kinds = iter(floats), (each() for each in constants[number]), tensors, iter(sizes)
+"""
+    + TAKEN_APART.partition("\n        def put")[0]
+    + """\
+
+
+        def around(tensors, autocast):
+            kind = tensors[0].device.type if tensors else "cpu"
+            return torch.autocast(kind, autocast, autocast is not None, cache_enabled=False)
+
+        def promised(each, sizes, dtype, device):
+            same = isinstance(each, torch.Tensor) and (each.dtype, each.device.type) == (dtype, device.type)
+            if same and len(each.shape) == len(sizes):
+                return all(type(size) is str or size == own for size, own in zip(sizes, each.shape))
+            return False
+
+        def shared(one, other):
+            one, other = one.untyped_storage(), other.untyped_storage()
+            start, begin = one.data_ptr(), other.data_ptr()
+            return start < begin + other.nbytes() and begin < start + one.nbytes()
+
+        def call(tensors, sizes, floats, form, number, autocast):
+            versions = [0 if each.is_inference() else each._version for each in tensors]
+            given = list(unpacked(tensors, sizes, floats, form, number))
+            with around(tensors, autocast):
+                found = [each for each in flat(code(*given)) if each is not None]
+                found = [torch.as_tensor(each) if hasattr(each, "__array__") else each for each in found]
+                wanted = list(results(*given))
+            where = f"{__name__}.{code.__name__}, which torch.compile calls as one operator,"
+            if len(found) != len(wanted):
+                raise RuntimeError(f"{where} gave {len(found)} tensors, and {len(wanted)} in the recorded run")
+            for each, (sizes, dtype, device) in zip(found, wanted):
+                if not promised(each, sizes, dtype, torch.device(device)):
+                    was = f"{each.dtype} of {list(each.shape)}" if isinstance(each, torch.Tensor) else type(each)
+                    raise RuntimeError(f"{where} gave {was}, and in the recorded run {dtype} of {list(sizes)}")
+            if any(shared(each, other) for each in found for other in tensors):
+                raise RuntimeError(f"{where} returned the memory of an argument, which it did not in the recorded run")
+            if versions != [0 if each.is_inference() else each._version for each in tensors]:
+                raise RuntimeError(f"{where} wrote into an argument, which it did not in the recorded run")
+            return found
+
+        def separate(found):  # an operator returns no two tensors of one memory
+            taken = set()
+            for each in found:
+                each = each.detach().contiguous()
+                each = each.clone() if each.untyped_storage().data_ptr() in taken else each
+                taken.add(each.untyped_storage().data_ptr())
+                yield each
+
+        def fake(tensors, *rest):
+            with around(tensors, rest[-1]):
+                wanted = list(results(*unpacked(tensors, *rest[:-1])))
+            known, shapes = {}, torch.library.get_ctx()._shape_env
+            for sizes, _, _ in wanted:
+                for each in sizes:
+                    if type(each) is str and each not in known:
+                        known[each] = torch._library.fake_impl.allocate_size(shapes, 0, None)
+            return [
+                torch.empty([known[one] if type(one) is str else one for one in sizes], dtype=dtype, device=device)
+                for sizes, dtype, device in wanted
+            ]
+
+        def as_returned(found):
+            return tuple(found) if count != 1 else found[0]
+
+        def define(name, schema, run, fake, *tags):
+            found = [getattr(torch.Tag, each, None) for each in ("cudagraph_unsafe", *tags)]
+            torch.library.define(name, schema, tags=[each for each in found if each is not None])
+            torch.library.impl(name, "default", run)
+            torch.library.register_fake(name, fake)
+            space, _, short = name.partition("::")
+            return getattr(getattr(torch.ops, space), short).default
+
+        def run_counted(calls, *given):
+            calls += 1
+            return as_returned(list(separate(call(*given))))
+
+        def fake_counted(calls, *given):
+            return as_returned(fake(*given))
+
+        taken = "Tensor[] tensors, SymInt[] sizes, float[] floats, int[] form, int number, ScalarType? autocast"
+        returned = f"({', '.join(['Tensor'] * count)})" if count != 1 else "Tensor"
+        forward = define(name, f"(Tensor(a!) calls, {taken}) -> {returned}", run_counted, fake_counted)
+{gradient}
+        def outlined(*given):
+            tensors, *rest = packed(given)
+            kind = tensors[0].device.type if tensors else "cpu"
+            rest.append(torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None)
+            if torch.is_grad_enabled() and any(each.requires_grad for each in tensors):  #: gradient
+                found = trained(tensors, *rest)[0]  #: gradient
+                return found[0] if count == 1 else tuple(found)  #: gradient
+            return forward(calls, [each.detach() for each in tensors], *rest)
+
+        return outlined
+
+    return decorate"""
+)
+
+GRADIENT = """
+        def random_states(tensors):
+            device = tensors[0].device
+            other = [] if device.type == "cpu" else [torch.get_device_module(device).get_rng_state(device)]
+            return [torch.get_rng_state(), *other]
+
+        def run_trained(tensors, *rest):
+            states = random_states(tensors)
+            return list(separate(call(tensors, *rest))), states
+
+        def fake_trained(tensors, *rest):
+            states = random_states(tensors)
+            return fake(tensors, *rest), [torch.empty(len(each), dtype=each.dtype) for each in states]
+
+        def run_backward(tensors, sizes, floats, form, number, autocast, grads, states, wanted):
+            device = tensors[0].device
+            other = [] if device.type == "cpu" else [device]
+            with torch.random.fork_rng(other, device_type="cuda" if device.type == "cpu" else device.type):
+                torch.set_rng_state(states[0])
+                for state in states[1:]:
+                    torch.get_device_module(device).set_rng_state(state, device)
+                with torch._C._PreserveDispatchKeyGuard(), torch.enable_grad():  # an operator runs without autograd
+                    for key in (torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView):
+                        torch._C._dispatch_tls_set_dispatch_key_excluded(key, False)
+                    given = [each.detach().requires_grad_(place in wanted) for place, each in enumerate(tensors)]
+                    found = call(given, sizes, floats, form, number, autocast)
+                    smooth = [each for each in found if each.is_floating_point() or each.is_complex()]
+                    pairs = [pair for pair in zip(smooth, grads) if pair[0].requires_grad]
+                    leaves, outputs = [given[place] for place in wanted], [each for each, _ in pairs]
+                    made = [None] * len(leaves)
+                    if pairs:
+                        made = torch.autograd.grad(outputs, leaves, [each for _, each in pairs], allow_unused=True)
+            made = [torch.zeros_like(own) if each is None else each for own, each in zip(leaves, made)]
+            return [each.contiguous().clone() for each in made]
+
+        def fake_backward(tensors, *rest):
+            return [torch.empty_like(tensors[place], memory_format=torch.contiguous_format) for place in rest[-1]]
+
+        def keep(ctx, inputs, output):
+            tensors, *ctx.rest = inputs
+            ctx.count = len(tensors)
+            ctx.smooth = [each.is_floating_point() or each.is_complex() for each in output[0]]
+            ctx.save_for_backward(*tensors, *output[1])
+
+        def differentiate(ctx, grads, _):
+            grads = [each for each, smooth in zip(grads, ctx.smooth) if smooth]
+            tensors, states = list(ctx.saved_tensors[: ctx.count]), list(ctx.saved_tensors[ctx.count :])
+            wanted = [place for place, each in enumerate(ctx.needs_input_grad[0]) if each]
+            found = dict(zip(wanted, backward(tensors, *ctx.rest, grads, states, wanted)))
+            numbers = [None if each else [] for each in ctx.rest[:3]]
+            return [found.get(place) for place in range(ctx.count)], *numbers, None, None
+
+        more = f"({taken}) -> (Tensor[], Tensor[])"
+        trained = define(f"{name}_trained", more, run_trained, fake_trained, "nondeterministic_seeded")
+        more = f"({taken}, Tensor[] grads, Tensor[] states, int[] wanted) -> Tensor[]"
+        backward = define(f"{name}_backward", more, run_backward, fake_backward)
+        torch.library.register_autograd(f"{name}_trained", differentiate, setup_context=keep)
+"""
+
+
+def operator(*, gradient: bool) -> str:
+    """The text of `_recorded_operator`; its name says whether gradients go through it."""
+    from graphmend_codemod.rules.proofs.outlining.texts import chosen
+
+    text = chosen(OPERATOR.replace("{gradient}", GRADIENT if gradient else ""), *(["gradient"] if gradient else []))
+    return text if not gradient else text.replace("_recorded_operator", "_recorded_function")

@@ -1,0 +1,34 @@
+"""What functions held from statement to statement, of a run without torch.compile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from graphmend_codemod.trace.document import SourceLine, Statement, Trace, Watched
+
+
+def places(trace: Trace, root: Path) -> dict[str, list[int]]:
+    """The lines of the project that broke graphs, by the path of their file on this machine."""
+    found: dict[str, list[int]] = {}
+    for site in trace.sites:
+        if site.own is not None:
+            found.setdefault(str(root / site.own.path), []).append(site.own.line)
+    return found
+
+
+def of_records(records: Iterable[Mapping[str, Any]], root: Path) -> tuple[Watched, ...]:
+    """What a watcher noted, with paths relative to the project."""
+    return tuple(_watched(each, root.resolve()) for each in records)
+
+
+def _watched(record: Mapping[str, Any], root: Path) -> Watched:
+    path = Path(record["path"]).resolve().relative_to(root).as_posix()
+    return Watched(
+        SourceLine(path, int(record["line"]), str(record["function"])),
+        tuple(map(int, record["broken"])),
+        tuple(Statement(str(key), int(first), int(last)) for key, first, last in record["statements"]),
+        tuple(map(str, record["facts"])),
+        tuple(map(str, record["calls"])),
+    )
