@@ -37,7 +37,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
-from graphmend_codemod.rules.proofs.sizes.numbers_in_math import in_math, is_number
+from graphmend_codemod.rules.proofs.sizes.numbers_in_math import asked_in_math, in_math, is_number
 from graphmend_codemod.rules.proofs.sizes.size_arrays import integers_in_front, size_array
 from graphmend_codemod.rules.proofs.sizes.size_division import division_edit, divisions
 from graphmend_codemod.rules.proofs.sizes.size_products import products_in_front, read_products
@@ -133,6 +133,25 @@ rule = Rule(
             """,
             setup=_SETUP,
             inputs=("torch.ones(2, 5, 3)",),
+        ),
+        Example(
+            before="""
+            steps = 2
+            x = x.reshape(-1, np.prod(self.levels))
+            """,
+            after="""
+            steps = 2
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(self.levels, (tuple, list))
+                and all(type(n) is int for n in self.levels)
+            ):
+                x = x.reshape(-1, math.prod(self.levels))
+            else:
+                x = x.reshape(-1, np.prod(self.levels))
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 6)",),
         ),
         Example(
             before="""
@@ -265,15 +284,18 @@ def numpy_number(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -> D
         return None
     message = f"computes a Python number with NumPy: `{speculation.short(numbers[0])}`"
     changes: list[tuple[ast.expr, str]] = []
+    asked: list[str] = []
     for number in numbers:
         try:
             changes.append((number, in_math(site, number)))
+            asked += asked_in_math(site, number)
         except NotProven as reason:
             return Diagnostic(message, declined=str(reason))
     if site.torch is None:
         return Diagnostic(message, declined=name_taken())
     written = {id(part): (part, new) for part, new in changes}
-    path = in_front(site, [node], [site.compiling], [line_of(site.but(written=written), node)])
+    conditions = [site.compiling, *dict.fromkeys(asked)]
+    path = in_front(site, [node], conditions, [line_of(site.but(written=written), node)])
     return Diagnostic(message, edit=Edit((path,), imports=(*site.imports, "math")))
 
 

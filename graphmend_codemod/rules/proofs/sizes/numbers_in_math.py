@@ -7,9 +7,10 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import stores_name
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
-from graphmend_codemod.analysis.values import Origin
+from graphmend_codemod.analysis.values import Origin, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.numbers.integer_arrays import whole_numbers
 from graphmend_codemod.rules.proofs.sizes.spelled import is_shape, is_size
 
 _SAME_IN_MATH = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
@@ -44,7 +45,7 @@ def is_number(site: Site, node: ast.Call) -> bool:
     if _function_of_two(site, node) is not None:
         return all(_python_number(site, argument) for argument in node.args)
     if _numpy_function(site, node) == "prod":
-        return is_shape(node.args[0])
+        return is_shape(node.args[0]) or _is_held(site, node.args[0])
     inner: ast.expr | None = None
     if isinstance(node.func, ast.Name) and site.resolve(node.func) in {"builtins.int", "builtins.float"}:
         inner = node.args[0] if len(node.args) == 1 else None
@@ -53,6 +54,18 @@ def is_number(site: Site, node: ast.Call) -> bool:
     if inner is None:
         return False
     return _core(site, inner) is not inner and _numpy_function(site, _core(site, inner)) is not None
+
+
+def _is_held(site: Site, node: ast.expr) -> bool:
+    """True for a name or attribute that may hold a tuple of integers, which the header then asks."""
+    return dotted(node) is not None and site.value(node).kind is not ValueKind.TENSOR
+
+
+def asked_in_math(site: Site, node: ast.expr) -> list[str]:
+    """What has to hold for a number computed with `math` to be the one of NumPy; NotProven where a name is taken."""
+    calls = [part for part in walk_in_layers(node) if isinstance(part, ast.Call)]
+    products = [part.args[0] for part in calls if _numpy_function(site, part) == "prod"]
+    return [asked for each in products if not is_shape(each) for asked in whole_numbers(site, each)]
 
 
 def _core(site: Site, node: ast.expr) -> ast.expr:
@@ -70,7 +83,8 @@ def in_math(site: Site, node: ast.expr) -> str:
     name = _numpy_function(site, node)
     if name is not None:
         assert isinstance(node, ast.Call)
-        return f"math.{name}({in_math(site, node.args[0])})"
+        held = name == "prod" and _is_held(site, node.args[0])
+        return f"math.{name}({site.text(node.args[0]) if held else in_math(site, node.args[0])})"
     name = _function_of_two(site, node)
     if name is not None:
         assert isinstance(node, ast.Call)
