@@ -264,12 +264,14 @@ def _is_of_element(node: ast.Call) -> bool:
 
 
 def _is_of_own(node: ast.Call, body: Body) -> bool:
-    """True for `int(self.pointer)`, which the file registers as a buffer, and for `float(t)` of a parameter of which
-    nothing says that it is a Python value."""
+    """True for `int(self.pointer)`, which the file registers as a buffer, for `int(t.data)`, and for `float(t)` of a
+    parameter of which nothing says that it is a Python value."""
     given = node.args[0] if len(node.args) == 1 else None
     if isinstance(given, ast.Name):
         return _is_tensor_like(given, body)
     own = isinstance(given, ast.Attribute) and isinstance(given.value, ast.Name)
+    if isinstance(given, ast.Attribute) and given.attr == "data":
+        return True
     return own and given.attr in body.lines.buffers  # type: ignore[union-attr]
 
 

@@ -16,6 +16,9 @@ precision does not hold (`max(t.item(), 1e-8)`, where 1e-8 would be 0) is for fl
 argument or attribute that is read is written in place as well, the compile path is for `torch.no_grad()` alone: torch
 2.13 keeps what was written for the gradient, and computes the number anew from that.
 
+A number that is read in every call and used behind a test of Python alone (`if self.training:`, `if self.rate > 0:`) is
+not read where the test says that nothing uses it; where it is used, the graph breaks as before.
+
 The position of a queue is the exception: `at = int(self.at)`, `self.queue[:, at : at + n] = keys.T`, and then
 `self.at[0] = (at + n) % self.size`. In the compile path the position stays a tensor, and `at + torch.arange(n)` says
 where to write. Where eager mode would cut the slice off at the end of the queue, compiled code raises.
@@ -185,6 +188,23 @@ rule = Rule(
             setup=_QUEUE,
             inputs=("torch.randn(2)",),
         ),
+        Example(
+            before="""
+            step = self.at.item()
+            if self.training:
+                x = x * 0.5**step
+            """,
+            after="""
+            if torch.compiler.is_compiling() and not self.training:
+                # Nothing uses the number where this is so, and to read it back would end the graph.
+                step = None
+            else:
+                step = self.at.item()
+            if self.training:
+                x = x * 0.5**step
+            """,
+            setup=_QUEUE.replace("self.queue.clone()", "x + self.queue"),
+        ),
         Declined(
             source="""
             longest = ids.max().item()
@@ -222,23 +242,36 @@ _LARGEST = 256
 """All integers up to this one are numbers of every floating dtype that torch reduces."""
 _ITEM = frozenset({"item"})
 _REDUCES = frozenset({"max", "amax", "min", "amin", "sum", "mean", "argmax", "argmin"})
+_READS_BACK = "converts a tensor to a Python scalar (device sync)"
 _COMMENT = "# A 0-dim tensor: its number would have to be read back to Python."
 
 
 @rule.on(ast.Assign, words=("item", "int", "float"), here=True)
 def number_in_a_name(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`n = t.item()`."""
+    found = _kept(site, node)
+    if found is not None and found.edit is not None:
+        return found
+    from graphmend_codemod.rules.proofs.numbers.unread_numbers import not_read  # a commit hook waits for it
+
+    if (edit := not_read(site, node)) is None:
+        return found
+    return Diagnostic(f"{_READS_BACK}: `{speculation.short(node.value)}`", edit=edit)
+
+
+def _kept(site: Site, node: ast.Assign) -> Diagnostic | None:
+    """The tensor in the place of its number."""
     target = node.targets[0]
     read, bound, exact = bounded(site, node.value)
     tensor = number_of(site, read)
     if tensor is None and (unknown := _reduced(site, node.value)) is not None:
-        message = f"converts a tensor to a Python scalar (device sync): `{speculation.short(node.value)}`"
+        message = f"{_READS_BACK}: `{speculation.short(node.value)}`"
         return Diagnostic(message, declined=cannot_infer_tensor(site, unknown))
     if tensor is None or len(node.targets) != 1 or not isinstance(target, ast.Name):
         return None
     if site.value(tensor).dtype == BOOL:
         return None
-    message = f"converts a tensor to a Python scalar (device sync): `{speculation.short(node.value)}`"
+    message = f"{_READS_BACK}: `{speculation.short(node.value)}`"
     reason = _why_not(site, read, target.id, tensor)
     if reason is not None:
         from graphmend_codemod.rules.proofs.numbers.kept_positions import position_kept  # a commit hook waits for it
@@ -267,7 +300,7 @@ def number_in_an_expression(site: Site, node: ast.Assign | ast.AugAssign | ast.R
     """`y = x / t.item()`."""
     if site.torch is None or (kept := kept_in(site, node)) is None:
         return None
-    message = f"converts a tensor to a Python scalar (device sync): `{speculation.short(kept.first)}`"
+    message = f"{_READS_BACK}: `{speculation.short(kept.first)}`"
     header = site.header("if", [site.compiling, *kept.facts])
     path = f"{header}\n    {_COMMENT}\n    {line_of(site.but(written=kept.written), node)}"
     return Diagnostic(message, edit=two_paths(site, node, (path,)), node=kept.first)

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import ast
 
+from graphmend_codemod.analysis.liveness import is_seen_elsewhere
 from graphmend_codemod.analysis.patterns import is_name, is_none, is_not, is_within
 from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.condition_parts import OPPOSITES
 from graphmend_codemod.rules.proofs.conditions import negated
+from graphmend_codemod.rules.proofs.numbers.literals import plain_number
 
 _NEVER_TENSORS = frozenset({AttributeKind.CONSTANT, AttributeKind.CONFIG})
+_STAYS = _NEVER_TENSORS | {AttributeKind.ARGUMENT}
 
 
 def passed_by(site: Site, statement: ast.stmt, node: ast.AST, test: ast.expr) -> str | None:
@@ -41,6 +45,26 @@ def passed_by(site: Site, statement: ast.stmt, node: ast.AST, test: ast.expr) ->
     return None
 
 
+def never_read(site: Site, statement: ast.stmt, name: str) -> list[str]:
+    """Conditions of Python under which nothing reads the name that the statement assigns; none where it is read."""
+    function = site.evaluator.scope.node
+    parents = _parents(site)
+    found: dict[str, None] = {}
+    for use in (part for part in walk(function) if is_name(part, name)):
+        if not isinstance(use.ctx, ast.Load):
+            if is_within(use, statement):
+                continue
+            return []
+        inner: ast.AST = use
+        while not isinstance(inner, ast.stmt):
+            inner = parents[id(inner)]
+        condition = passed_by(site, statement, inner, use)
+        if condition is None:
+            return []
+        found[condition] = None
+    return [] if is_seen_elsewhere(function.body, name) else list(found)
+
+
 def _in_and(site: Site, node: ast.AST, test: ast.expr) -> str | None:
     """The opposite of what is asked before `test` in `a and test`."""
     whole = getattr(node, "test", None)
@@ -64,6 +88,10 @@ def _is_settled(site: Site, test: ast.expr) -> bool:
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
         other = test.comparators[0]
         return is_none(other) and _stays(site, test.left)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in OPPOSITES:
+        left, asked = test.left, plain_number(site, test.comparators[0])
+        own = site.evaluator.scope.attribute(left.attr) if isinstance(left, ast.Attribute) else None
+        return asked is not None and own is not None and own.kind in _STAYS and _stays(site, left)
     if not isinstance(test, ast.Attribute) or not _stays(site, test):
         return False
     fact = site.evaluator.scope.attribute(test.attr)

@@ -1,0 +1,78 @@
+"""GM401: numbers that are read out of a tensor in every call, and used behind a test of Python alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import fixed
+from tests.tools.observe import Scenario
+
+_MODEL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, rate=0.0):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(3)
+        self.register_buffer("speed", torch.ones(1))
+        self.rate = rate
+        self.log = False
+
+    def forward(self, x, limit=None):
+        {body}
+        return x + 1
+
+
+class Other(Model):
+    pass
+"""
+_LEFT_OUT = "# Nothing uses the number"
+_OFF = (Scenario(False, "off"),)
+
+
+def model(body: str) -> str:
+    return _MODEL.format(body=body.replace("\n", "\n        "))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "n = self.speed.item()\nx = self.norm(x)\nif self.training:\n    x = x * (1 - n)",
+        "n = int(self.norm.num_batches_tracked.cpu().data)\nif self.rate > 0:\n    x = x * max(1 - self.rate * n, 0.5)",
+        "n = float(self.speed)\nif limit is not None and n > limit:\n    x = x + 1",
+        "n = self.speed.detach().max().item()\nif self.log:\n    print(n)\nif self.training and limit:\n    x = x * n",
+    ],
+    ids=["training", "rate", "None", "two"],
+)
+def test_a_number_that_nothing_uses_is_not_read(body: str) -> None:
+    before = model(body)
+    after, _ = fixed(before)
+    assert _LEFT_OUT in after
+    behaves(before, after, ["torch.randn(2, 3)", "torch.randn(2, 3), 0.5"])
+    compiles(after, ["torch.randn(2, 3)"], scenarios=_OFF)
+
+
+def test_a_number_that_is_used_is_read() -> None:
+    after, _ = fixed(model("n = self.speed.item()\nif self.training:\n    x = x * (1 - n)"))
+    compiles(after, ["torch.randn(2, 3)"], strict=False)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "n = self.speed.item()\nif self.training:\n    x = x * int(n)\nx = x.view(int(n), -1)",  # used elsewhere, too
+        "n = self.speed.item()\nself.training = True\nif self.training:\n    x = x * int(n)",  # another test by then
+        "n = self.speed.item()\nlimit = 3\nif limit is not None:\n    x = x * int(n)",
+        "n = self.speed.item()\nif self.training:\n    x = (lambda: x * n)()",  # a function may keep it
+        "n = self.speed.item()\nif x.sum() > 0:\n    x = x * int(n)",  # the data decides
+        "n = self.read().item()\nif self.training:\n    x = x * int(n)",  # what is called may do more
+        "n = self.speed.fill_(2).item()\nif self.training:\n    x = x * int(n)",
+        "n = self.speed.item()\nfor _ in range(2):\n    if self.training:\n        x = x * int(n)\n    n = 2",
+    ],
+)
+def test_a_number_that_may_be_used_is_read(body: str) -> None:
+    assert _LEFT_OUT not in fixed(model(body))[0]
