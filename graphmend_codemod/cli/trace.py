@@ -80,6 +80,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="keep the command with its arguments in the trace, for `fix --rerun`; they may hold secrets",
     )
+    parser.add_argument(
+        "--calls",
+        action="store_true",
+        help="run the command once more, without torch.compile, and note what went into and came out of the statements "
+        "that broke, for `fix --trace --opaque`",
+    )
     parser.add_argument("--compare", type=Path, metavar="FILE", help="say what changed since the trace in FILE")
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write one page to look at in a browser")
     parser.add_argument("--open", action="store_true", help="write the page beside the trace and open it")
@@ -182,6 +188,9 @@ def _trace(args: argparse.Namespace, settings: Settings) -> tuple[Trace, int]:
             [f"nothing was compiled: no torch.compile was called in a Python that reads PYTHONPATH{hint}"]
         )
     trace = outcome.trace
+    if args.calls and trace.sites:
+        options.print_notes(["running the command once more, without torch.compile"])
+        trace = running.with_calls(trace, command, settings.root)
     if args.keep_command:
         trace = running.with_command(trace, command, settings.root)
     return trace, outcome.exit_code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 import signal
 import subprocess
@@ -15,12 +16,13 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from graphmend_codemod.trace import break_text, events
+from graphmend_codemod.trace import break_text, events, watched
 from graphmend_codemod.trace.collect import Collector
 from graphmend_codemod.trace.document import Trace, TraceError
 
 _LOOK_EVERY = 0.25
 FOLDER, COMPILE = "GRAPHMEND_TRACE_FOLDER", "GRAPHMEND_TRACE_COMPILE"
+WATCH = "GRAPHMEND_TRACE_WATCH"
 
 
 class Outcome(NamedTuple):
@@ -77,6 +79,25 @@ def run(
         wall = round(time.perf_counter() - begun, 3)
         trace = dataclasses.replace(trace, totals=dataclasses.replace(trace.totals, wall=wall))
         return Outcome(trace, code if code >= 0 else 128 - code)
+
+
+def with_calls(trace: Trace, command: Sequence[str], root: Path) -> Trace:
+    """The trace with what the functions that broke held, in another run of the command: without torch.compile.
+
+    Raises `TraceError` when the command cannot be started.
+    """
+    with tempfile.TemporaryDirectory(prefix="graphmend-trace-") as records:
+        places = Path(records) / "places"
+        places.write_text(json.dumps(watched.places(trace, root)), encoding="utf-8")
+        environment = {**_environment(records, False), WATCH: str(places), "TORCH_COMPILE_DISABLE": "1"}
+        with _signals_for_child() as children:
+            try:
+                child = subprocess.Popen(command, env=environment)
+            except OSError as error:
+                raise TraceError(f"{command[0]}: cannot be run: {error.strerror}") from error
+            children.append(child)
+            child.wait()
+        return dataclasses.replace(trace, watched=watched.of_folder(Path(records), root))
 
 
 def with_command(trace: Trace, command: Sequence[str], root: Path) -> Trace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,21 @@ def places(trace: Trace, root: Path) -> dict[str, list[int]]:
         if site.own is not None:
             found.setdefault(str(root / site.own.path), []).append(site.own.line)
     return found
+
+
+def of_folder(folder: Path, root: Path) -> tuple[Watched, ...]:
+    """What the watchers of several processes wrote: of each function what the process with the most calls noted."""
+    found: dict[SourceLine, Watched] = {}
+    for path in sorted(folder.glob("*.calls")):
+        try:
+            records = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:  # of a process that was killed
+            continue
+        for each in of_records(records, root):
+            known = found.get(each.place)
+            if known is None or len(known.calls) < len(each.calls):
+                found[each.place] = each
+    return tuple(found.values())
 
 
 def of_records(records: Iterable[Mapping[str, Any]], root: Path) -> tuple[Watched, ...]:

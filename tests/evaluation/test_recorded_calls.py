@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -270,3 +273,24 @@ return x + noise
     assert "_noise_operator" in found.after, found.reasons
     x = torch.randn(4, 7)
     assert torch.equal(one_graph(found.model(), x), found.model()(x))
+
+
+def test_the_command_runs_a_program_once_more_and_its_trace_fixes_it(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.graphmend]\n")
+    program = "model = torch.compile(Model(), backend='eager', dynamic=False)\n"
+    program += (
+        "with torch.no_grad():\n    for rows in (3, 5):\n        model(torch.randn(rows, rows + 1))\nprint('ran')\n"
+    )
+    (tmp_path / "train.py").write_text(
+        _SOLVER + "\n\nif __name__ == '__main__':\n    " + program.replace("\n", "\n    ")
+    )
+
+    def graphmend(*words: str) -> str:
+        command = [sys.executable, "-m", "graphmend_codemod", *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+
+    assert graphmend("trace", "--calls", "-q", "--", sys.executable, "train.py").splitlines().count("ran") == 2
+    graphmend("fix", "--trace", "trace.json", "--opaque", "--no-cache")
+    assert "_recorded_operator" in (tmp_path / "train.py").read_text()
+    after = graphmend("trace", "-q", "-o", "after.json", "--", sys.executable, "train.py")
+    assert json.loads((tmp_path / "after.json").read_text())["sites"] == [], after

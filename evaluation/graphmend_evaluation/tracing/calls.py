@@ -7,12 +7,14 @@ classes, integers and flags are kept, and whether memory was written or is share
 from __future__ import annotations
 
 import ast
+import atexit
 import contextlib
 import hashlib
 import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType
 from typing import Any
@@ -96,6 +98,17 @@ class Watcher:
         """Follow nothing more."""
         sys.settrace(self._before)
         threading.settrace(self._before)
+
+    def write_at_exit(self, folder: str) -> None:
+        """Write what is known to a file below `folder` when the process ends."""
+
+        def write() -> None:
+            self.stop()
+            path = os.path.join(folder, f"{os.getpid()}-{time.time_ns()}.calls")
+            with open(path, "x", encoding="utf-8") as file:
+                json.dump(list(self.records()), file)
+
+        atexit.register(write)
 
     def records(self) -> Iterator[dict[str, Any]]:
         """What is known of each function that was called."""

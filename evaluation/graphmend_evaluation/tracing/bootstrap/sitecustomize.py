@@ -1,9 +1,10 @@
 """Starts the recorder in every Python process of a traced run; found through PYTHONPATH, by this name.
 
-The environment says where to write (`GRAPHMEND_TRACE_FOLDER`). A `sitecustomize` of the user's own is run as well.
+The environment says where to write (`GRAPHMEND_TRACE_FOLDER`), and in a run without torch.compile which lines to watch. A `sitecustomize` of the user's own is run as well.
 """
 
 import importlib.util
+import json
 import os
 import sys
 
@@ -27,6 +28,13 @@ def _start() -> None:
     if not folder or not os.path.isdir(folder):
         return
     above = os.path.dirname(_HERE)
+    watch = os.environ.get("GRAPHMEND_TRACE_WATCH")
+    if watch:
+        with open(watch, encoding="utf-8") as file:
+            watcher = _load("_graphmend_calls", os.path.join(above, "calls.py")).Watcher(json.load(file))
+        watcher.start()
+        watcher.write_at_exit(folder)
+        return
     recorder = _load("_graphmend_recorder", os.path.join(above, "recorder.py"))
     recorder.Recorder(folder).start()
     if os.environ.get("GRAPHMEND_TRACE_COMPILE") == "auto":
