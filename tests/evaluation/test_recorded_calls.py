@@ -207,6 +207,68 @@ def test_gradients_are_those_of_eager_mode(tmp_path: Path) -> None:
         assert one_graph(found.model(), x).shape == (8,)
 
 
+_NET = """
+        return y + 1
+
+    def run(self, x):
+        return self.net(x) * self.scale
+"""
+
+
+@pytest.mark.parametrize("called", ["outside(self.net, x) * self.scale", "outside(self.run, x)", "outer(self, x)"])
+def test_parameters_get_their_gradients(tmp_path: Path, called: str) -> None:
+    before = "\n@torch.compiler.disable\ndef outside(run, x):\n    return run(x).exp()\n"
+    before += "\n@torch.compiler.disable\ndef outer(model, x):\n    return model.run(x).exp()\n"
+    init = "self.net = nn.Linear(4, 4); self.scale = nn.Parameter(torch.ones(4))"
+    source = _model(f"y = {called}", before, init).rstrip() + _NET
+    shapes: Any = lambda: [(torch.randn(3, 4),), (torch.randn(5, 4),)]  # noqa: E731
+    found = Recorded(tmp_path, source, shapes, gradients=True)
+    assert "_recorded_function" in found.after, found.reasons
+    x = torch.randn(7, 4)
+    models = found.model(), found.model()
+    models[0](x).sum().backward()
+    one_graph(models[1], x).sum().backward()
+    for one, other in zip(models[0].parameters(), models[1].parameters(), strict=True):
+        assert torch.allclose(_grad(one), _grad(other))
+
+
+def test_an_instance_that_changes_before_is_left_alone(tmp_path: Path) -> None:
+    """Dynamo sets attributes when the graph has run: an operator would read what was there before."""
+    before = "\n@torch.compiler.disable\ndef outside(model, x):\n    return x * model.factor\n"
+    forward = "self.factor = len(x)\ny = outside(self, x)\nreturn y + 1"
+    found = _recorded(tmp_path, forward, [(3, 4), (5, 6)], before=before, init="self.factor = 1")
+    assert found.after == found.before
+    assert "would see what was before" in found.reasons
+
+
+def test_an_object_that_changes_before_is_left_alone(tmp_path: Path) -> None:
+    before = """
+class Holder:
+    factor = 1
+holder = Holder()
+@torch.compiler.disable
+def outside(holder, x):
+    return x * holder.factor
+def inner(holder, x):
+    holder.factor = len(x)
+    y = outside(holder, x)
+    return y + 1
+"""
+    found = _recorded(tmp_path, "return inner(holder, x)", [(3, 4), (5, 6)], before=before)
+    assert found.after == found.before, found.reasons
+
+
+def test_a_parameter_that_is_not_given_raises(tmp_path: Path) -> None:
+    """No recorded call told of it."""
+    before = "\nhidden = torch.ones(4)\n" + _OUTSIDE.format("x", "x * hidden")
+    shapes: Any = lambda: [(torch.randn(3, 4, requires_grad=True),), (torch.randn(5, 4, requires_grad=True),)]  # noqa: E731
+    found = Recorded(tmp_path, _model("y = outside(x)\nreturn y + 1", before), shapes, gradients=True)
+    model = found.model()
+    sys.modules[type(model).__module__].hidden.requires_grad_()
+    with pytest.raises(RuntimeError, match="not given"):
+        one_graph(model, torch.randn(3, 4, requires_grad=True)).sum().backward()
+
+
 def test_results_without_gradient_stay_without(tmp_path: Path) -> None:
     before = _OUTSIDE.format("x", "torch.from_numpy(np.cumsum(x.detach().numpy(), 0))")
     shapes: Any = lambda: [(torch.randn(3, 4, requires_grad=True),), (torch.randn(5, 6, requires_grad=True),)]  # noqa: E731

@@ -50,12 +50,19 @@ class _Function:
         chains = {ast.unparse(each) for each in ast.walk(node) if isinstance(each, ast.Attribute) and _is_chain(each)}
         self.chains = sorted(each for each in chains if each.startswith(f"{self.owner}."))
         self.facts: dict[str, int] = {}
+        self._states: dict[Any, int] = {}
         self.calls: list[list[Any]] = []
         self.entered = 0
 
     def number(self, fact: Any) -> int:
         """The number of a fact, the same one for equal facts."""
         return self.facts.setdefault(json.dumps(fact), len(self.facts))
+
+    def state(self, owner: Any) -> list[int]:
+        """Numbers of an instance, of its attributes and buffers, and of its parameters, in all calls."""
+        own, trained = _state(owner)
+        keys = ("owner", id(owner)), ("own", id(owner), own), ("trained", id(owner), trained)
+        return [self._states.setdefault(key, len(self._states)) for key in keys]
 
     def record(self) -> dict[str, Any]:
         """All of it, as the trace has it."""
@@ -161,7 +168,7 @@ class _Call:
         facts = {name: self._fact_number(value) for name, value in held.items() if not name.startswith("@")}
         facts["@random"] = self._function.number(self._random())
         if owner is not None:
-            facts["@owner"] = self._function.number(["state", self._number("state", _state(owner))])
+            facts["@owner"] = self._function.number(["state", *self._function.state(owner)])
         torch = sys.modules.get("torch")
         grad = bool(torch.is_grad_enabled()) if torch is not None else False
         if event == "return":
@@ -211,7 +218,17 @@ class _Call:
             inner = [self._fact(each, deep + 1) for each in value]
             return [type(value).__name__, inner, self._identity(value) if type(value) is list else 0]
         kind = type(value)
-        return ["object", f"{kind.__module__}.{kind.__qualname__}", self._identity(value), callable(value)]
+        trained = torch is not None and isinstance(value, torch.nn.Module)
+        trained = trained and any(each.requires_grad for each in value.parameters())
+        state = self._number("state", _state(value))
+        return [
+            "object",
+            f"{kind.__module__}.{kind.__qualname__}",
+            self._identity(value),
+            callable(value),
+            trained,
+            state,
+        ]
 
     def _tensor(self, value: Any) -> list[Any]:
         torch = sys.modules["torch"]
@@ -249,28 +266,31 @@ def _attribute(owner: Any, names: list[str]) -> Any:
     return owner
 
 
-def _state(owner: Any) -> tuple[Any, ...]:
-    """What changes when an object, or a module in it, is given another attribute, or one of its tensors is written."""
+def _state(owner: Any) -> tuple[Any, Any]:
+    """What changes when an object, or a module in it, is given another attribute or writes a buffer; and what changes
+    when a parameter is written."""
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(owner, torch.nn.Module):
-        found: list[Any] = []
-        for number, module in enumerate(owner.modules()):
-            if number < _MODULES_LOOKED_AT:
-                found += _plain_state(vars(module))
-                for group in (module._parameters, module._buffers):
-                    found += [(name, id(each), _content(each)) for name, each in group.items() if each is not None]
-        return tuple(found)
     try:
-        return tuple(_plain_state(object.__getattribute__(owner, "__dict__")))
+        held = object.__getattribute__(owner, "__dict__")
     except AttributeError:
-        return ()
+        return (), ()
+    if torch is None or not isinstance(owner, torch.nn.Module):
+        return tuple(_plain_state(held)), ()
+    own: list[Any] = []
+    trained: list[Any] = []
+    for number, module in enumerate(owner.modules()):
+        if number < _MODULES_LOOKED_AT:
+            own += _plain_state(vars(module))
+            own += [(name, id(each), _content(each)) for name, each in module._buffers.items() if each is not None]
+            trained += [(id(each), _content(each)) for each in module._parameters.values() if each is not None]
+    return tuple(own), tuple(trained)
 
 
 def _plain_state(held: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
     for name, value in held.items():
-        if name not in ("_parameters", "_buffers", "_modules"):
+        if name not in ("_parameters", "_buffers", "_modules", "training"):
             size = len(value) if isinstance(value, (list, dict, set)) else 0
-            yield name, id(value), size, getattr(value, "_version", 0) if name and hasattr(value, "dtype") else 0
+            yield name, id(value), size, _content(value) if type(value).__name__ == "Tensor" else 0
 
 
 def _functions(path: str, lines: list[int]) -> Iterator[_Function]:

@@ -1,6 +1,7 @@
 """Starts the recorder in every Python process of a traced run; found through PYTHONPATH, by this name.
 
-The environment says where to write (`GRAPHMEND_TRACE_FOLDER`), and in a run without torch.compile which lines to watch. A `sitecustomize` of the user's own is run as well.
+The environment says where to write (`GRAPHMEND_TRACE_FOLDER`), and in a run without torch.compile which
+lines to watch. A `sitecustomize` of the user's own is run as well.
 """
 
 import importlib.util

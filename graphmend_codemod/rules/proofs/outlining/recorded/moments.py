@@ -27,10 +27,11 @@ class Moment(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """One run of some statements."""
+    """One run of some statements. `entry` is how the call began that they ran in."""
 
     before: Moment
     after: Moment
+    entry: Moment
 
     @property
     def random(self) -> tuple[bool, bool]:
@@ -77,14 +78,28 @@ def observations(site: Site, known: SeenCalls, statements: Sequence[ast.stmt]) -
 
 def _in_call(call: Sequence[Moment | None], first: int, last: int) -> Iterator[Observation]:
     before: Moment | None = None
+    entry = call[0] if call else None
     for moment in call:
         if moment is None:  # an exception was on its way, or nothing is known from here on
             before = None
         elif moment.line and first <= moment.line <= last:
             before = before or moment
         elif before is not None:
-            yield Observation(before, moment)
+            yield Observation(before, moment, entry or before)
             before = None
+
+
+def owner_changes(known: SeenCalls) -> bool:
+    """True where the instance got another attribute, or other values in a buffer, at any time in the run.
+
+    While Dynamo traces, it keeps such changes for the end of the graph: an operator would see what was before.
+    """
+    states: dict[int, int] = {}
+    for call in _calls(known):
+        for fact in (moment.held[OWNER] for moment in call if moment is not None and OWNER in moment.held):
+            if states.setdefault(fact[1], fact[2]) != fact[2]:
+                return True
+    return False
 
 
 @lru_cache(maxsize=64)

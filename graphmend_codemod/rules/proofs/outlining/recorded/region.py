@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.scope import walk, walk_scope
+from graphmend_codemod.analysis.scope import parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.settings import SeenCalls
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -19,6 +19,7 @@ from graphmend_codemod.rules.proofs.outlining.recorded.moments import (
     Fact,
     Observation,
     observations,
+    owner_changes,
 )
 from graphmend_codemod.rules.proofs.outlining.recorded.sizes import Given
 
@@ -57,6 +58,7 @@ class Region:
         self._check_effects()
         self.stored = self._stored()
         self.given = list(self._given())
+        self._check_objects(known)
         self.results = list(self._results())
 
     @property
@@ -106,10 +108,22 @@ class Region:
             old, new = each.before.held, each.after.held
             if old.get(OWNER) != new.get(OWNER):
                 raise NotProven("it changed the instance in the recorded run")
+            if old.get(OWNER, [0, 0, 0, 0])[3] != each.entry.held.get(OWNER, [0, 0, 0, 0])[3]:
+                raise NotProven("parameters of the instance changed before it in the recorded run")
             for name, fact in old.items():
                 later = new.get(name)
                 if later is not None and _is_changed(fact, later):
                     raise NotProven(f"it changed `{name}` in place in the recorded run")
+
+    def _check_objects(self, known: SeenCalls) -> None:
+        """NotProven where an object that is given changes before the statements: Dynamo puts that off."""
+        if self.owner is not None and owner_changes(known):
+            raise NotProven("the instance changed in the recorded run, and an operator would see what was before")
+        for given in self.given:
+            for fact, each in zip(given.facts, self.seen, strict=True):
+                entry = each.entry.held.get(given.text)
+                if given.kind == "object" and entry is not None and _is_changed(entry, fact):
+                    raise NotProven(f"`{given.text}` changed before it in the recorded run")
 
     def _stored(self) -> dict[str, None]:
         found: dict[str, None] = {}
@@ -141,8 +155,53 @@ class Region:
             if len(facts) != len(held):
                 raise NotProven(f"`{name}` was bound in some calls of the recorded run alone")
             given = Given(name, facts)
+            if given.kind == "object" and name != scope.self_name and not self._was_given(name):
+                raise KeptObject(f"`{name}` is an object that the function makes", before=True)
             _check_given(given, self.site.evaluator.scope.self_name)
             yield given
+
+    def _was_given(self, name: str) -> bool:
+        """True for an argument of the function, or a variable around it, that it does not bind again."""
+        scope = self.site.evaluator.scope
+        if name not in scope.locals:
+            return True
+        stored = any(
+            isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load)
+            for part in walk(scope.node)
+        )
+        return any(each.arg == name for each in parameters(scope.node)) and not stored
+
+    def held(self) -> list[str]:
+        """Parameters in the objects that are given, each as it is spelled in a list."""
+        found: dict[str, None] = {}
+        for given in self.given:
+            if given.kind != "object" or not any(each[4] for each in given.facts if len(each) > 4):
+                if given.text == self.owner:  # no module: the attributes that are known
+                    found.update(self._attributes(given.text))
+                continue
+            attributes = self._attributes(given.text) if given.text == self.owner else {"": None}
+            found.update({f"*{given.text}.parameters()": None} if "" in attributes else attributes)
+        return list(found)
+
+    def _attributes(self, owner: str) -> dict[str, None]:
+        """The attributes that the statements read and that hold parameters; an empty one for all of the instance."""
+        found: dict[str, None] = {}
+        held = self.seen[0].before.held
+        inside = {id(part.value) for part in self._parts() if isinstance(part, ast.Attribute)}
+        for part in self._parts():
+            if isinstance(part, ast.Name) and part.id == owner and id(part) not in inside:
+                found[""] = None
+            if not isinstance(part, ast.Attribute) or not isinstance(part.value, ast.Name) or part.value.id != owner:
+                continue
+            name = f"{owner}.{part.attr}"
+            fact = held.get(name)
+            if fact is None:
+                found[""] = None  # a method or property, which may read anything
+            elif fact[0] == TENSOR and fact[4]:
+                found[name] = None
+            elif fact[0] == "object" and fact[4]:
+                found[f"*{name}.parameters()"] = None
+        return found
 
     def _results(self) -> Iterator[Given]:
         """The names that are read later, or `RESULT`, with what they were behind the statements."""
@@ -231,7 +290,7 @@ def _leaves(fact: Fact) -> Iterator[Fact]:
         yield fact
 
 
-_IDENTITY = {TENSOR: 6, "other tensor": 6, ARRAY: 4, "list": 2}
+_IDENTITY = {TENSOR: 6, "other tensor": 6, ARRAY: 4, "list": 2, "object": 2}
 """Where facts have the number of the object."""
 _MEMORY = {TENSOR: 5, ARRAY: 3}
 """Where facts have the number of the memory."""

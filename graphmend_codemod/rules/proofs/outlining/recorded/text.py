@@ -36,8 +36,7 @@ class _Text:
         if not self._results:
             raise NotProven("it gives nothing, so what it does is to change something")
         self._gradient = any(fact[0] == TENSOR and fact[4] for each in self._results for fact in each.facts)
-        if self._gradient and region.owner is not None:
-            raise NotProven("parameters of the instance may need a gradient")
+        self._held = region.held() if self._gradient else []
         drawn = [each.random for each in region.seen]
         if self._gradient and any(other for _, other in drawn):
             raise NotProven("NumPy or Python draws random numbers, and a gradient would draw others")
@@ -87,12 +86,23 @@ class _Text:
         after = definition_before(site)
         yield Helper(f"{name}_fits", self._fits(given), after=after)
         yield Helper(f"{name}_results", self._promised(given), after=after)
+        if self._held:
+            yield Helper(f"{name}_held", self._holding(given), after=after)
         yield Helper(name, self._code(decorator, given), after=(*after, decorator, f"{name}_results"))
+
+    def _holding(self, given: Sequence[str]) -> str:
+        lines = [
+            f"def {self._operator}_held({', '.join(given)}):",
+            '    """The parameters in what is given."""',
+            f"    return [{', '.join(self._held)}]",
+        ]
+        return "\n".join(lines)
 
     def _code(self, decorator: str, given: Sequence[str]) -> str:
         arrays = [each.text for each in self._region.given if each.kind == ARRAY]
+        made = [f"{self._operator}_results", str(len(self._results)), *([f"{self._operator}_held"] * bool(self._held))]
         lines = [
-            f"@{decorator}({self._operator}_results, {len(self._results)})",
+            f"@{decorator}({', '.join(made)})",
             f"def {self._operator}({', '.join(given)}):",
             *(f"    {each} = {each}.numpy()" for each in arrays),
             moved(self._site, self._region.statements),

@@ -23,13 +23,14 @@ def _is_array_like_recorded(x, dtype, rank: int) -> bool:
 
 OPERATOR = (
     '''\
-def _recorded_operator(results, count: int):
+def _recorded_operator(results, count: int):  #: !gradient
+def _recorded_operator(results, count: int, held=None):  #: gradient
     """Make `code(*given)` one operator for torch.compile, which does not look inside.
 
     `results(*given)` has the sizes, dtype and device of each of `count` results, as the calls of a recorded run had
     them; a word stands for a size that only the data tells. Results that are other than that raise an error.
     The operator counts its calls, so that none is left out, no two are merged, and they stay in order.  #: !gradient
-    A gradient runs `code` again.  #: gradient
+    A gradient runs `code` again. `held(*given)` are the parameters in what is given.  #: gradient
     """
     import itertools
     import weakref
@@ -143,8 +144,9 @@ def _recorded_operator(results, count: int):
             tensors, *rest = packed(given)
             kind = tensors[0].device.type if tensors else "cpu"
             rest.append(torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None)
-            if torch.is_grad_enabled() and any(each.requires_grad for each in tensors):  #: gradient
-                found = trained(tensors, *rest)[0]  #: gradient
+            inside = list(held(*given)) if held is not None else []  #: gradient
+            if torch.is_grad_enabled() and any(each.requires_grad for each in tensors + inside):  #: gradient
+                found = trained(tensors + inside, *rest)[0]  #: gradient
                 return found[0] if count == 1 else tuple(found)  #: gradient
             return forward(calls, [each.detach() for each in tensors], *rest)
 
@@ -167,6 +169,19 @@ GRADIENT = """
             states = random_states(tensors)
             return fake(tensors, *rest), [torch.empty(len(each), dtype=each.dtype) for each in states]
 
+        def check_leaves(found, known):
+            waiting = [each.grad_fn for each in found if each.grad_fn is not None]
+            seen = set(waiting)
+            while waiting:
+                step = waiting.pop()
+                leaf = getattr(step, "variable", None)
+                if leaf is not None and not any(leaf is each for each in known):
+                    where = f"{__name__}.{code.__name__}, which torch.compile calls as one operator,"
+                    raise RuntimeError(f"{where} uses a tensor that needs a gradient and that it is not given")
+                following = {each for each, _ in step.next_functions if each is not None} - seen
+                seen |= following
+                waiting.extend(following)
+
         def run_backward(tensors, sizes, floats, form, number, autocast, grads, states, wanted):
             device = tensors[0].device
             other = [] if device.type == "cpu" else [device]
@@ -177,8 +192,12 @@ GRADIENT = """
                 with torch._C._PreserveDispatchKeyGuard(), torch.enable_grad():  # an operator runs without autograd
                     for key in (torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView):
                         torch._C._dispatch_tls_set_dispatch_key_excluded(key, False)
-                    given = [each.detach().requires_grad_(place in wanted) for place, each in enumerate(tensors)]
+                    own = list(held(*unpacked(tensors, sizes, floats, form, number))) if held is not None else []
+                    given = tensors[: len(tensors) - len(own)]
+                    given = [each.detach().requires_grad_(place in wanted) for place, each in enumerate(given)]
                     found = call(given, sizes, floats, form, number, autocast)
+                    check_leaves(found, given + own)
+                    given += own
                     smooth = [each for each in found if each.is_floating_point() or each.is_complex()]
                     pairs = [pair for pair in zip(smooth, grads) if pair[0].requires_grad]
                     leaves, outputs = [given[place] for place in wanted], [each for each, _ in pairs]
