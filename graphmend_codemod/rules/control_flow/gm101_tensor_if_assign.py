@@ -38,7 +38,7 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety, Span
 from graphmend_codemod.rules.framework.edits import beside, one_path, two_paths
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import (
     BRANCH_MESSAGES,
     EIGHT_BITS,
@@ -228,8 +228,6 @@ def branch(site: Site, node: ast.If) -> Diagnostic | None:
     if (condition := split(site, node.test)) is None:
         return None
     message = f"data-dependent branch: `{speculation.short(node.test)}`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     try:
         if (choice := chosen(site, node)) is not None:
             return Diagnostic(message, edit=kept_choice(site, node, condition, choice))
@@ -247,8 +245,6 @@ def conditional_expression(site: Site, node: ast.IfExp) -> Diagnostic | None:
     if not reads_tensor(site, node.test) or (condition := split(site, node.test)) is None:
         return None
     message = f"data-dependent conditional expression: `{speculation.short(node)}`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     try:
         if (choice := chosen(site, node)) is not None:
             return Diagnostic(message, edit=kept_choice(site, node, condition, choice))

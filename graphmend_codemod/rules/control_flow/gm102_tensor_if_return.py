@@ -20,7 +20,7 @@ from graphmend_codemod.analysis.liveness import is_seen_elsewhere
 from graphmend_codemod.analysis.patterns import mentions
 from graphmend_codemod.core.findings import Safety, Span
 from graphmend_codemod.rules.framework.edits import in_front, one_path
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import (
     BRANCH_MESSAGES,
     EIGHT_BITS,
@@ -140,8 +140,6 @@ def early_return(site: Site, node: ast.If) -> Diagnostic | None:
     if split(site, node.test) is None:
         return None
     message = f"data-dependent early return: `{speculation.short(node.test)}`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     try:
         exits, last = _exits(site, node)
         selection = Selection(site, node, under_static(site, exits), (_RESULT,))

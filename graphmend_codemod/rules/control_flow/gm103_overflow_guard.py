@@ -16,7 +16,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
@@ -113,8 +113,6 @@ def overflow_guard(site: Site, node: ast.If) -> Diagnostic | None:
     if not all(isinstance(statement, ast.Assign) for statement in node.body):
         return None
     message = f"data-dependent branch around an overflow clamp: `{speculation.short(node.test)}`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     try:
         selection = selection_of(site, node)
         return select_verdict(message, selection, judge(selection))

@@ -17,7 +17,7 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, EditForm, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.edits import beside, in_front
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import split
@@ -146,8 +146,6 @@ def guard_around_masked_write(site: Site, node: ast.If) -> Diagnostic | None:
         return Diagnostic(message, declined=str(reason))
     if facts is None:
         return None
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     if site.settings.one_path and not (facts or condition.static or site.flow.splits) and _copies(site, node.body):
         comments = [part for text in site.comments(node, (node.body[0],)) for part in (text, "\n")]
         alone: tuple[str | Original, ...] = (*comments, site.original(node.body[0], -1))

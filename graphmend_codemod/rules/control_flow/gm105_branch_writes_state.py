@@ -31,7 +31,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import computed_in_front
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
     Clean,
@@ -299,8 +299,6 @@ def _writes_state(site: Site, statement: ast.stmt) -> bool:
 
 
 def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
-    if site.torch is None:
-        raise NotProven(name_taken())
     if condition.several is not None:
         raise NotProven(f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`")
     if (why := condition.verdict.impure or condition.skipped) is not None:

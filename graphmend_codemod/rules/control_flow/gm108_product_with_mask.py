@@ -17,7 +17,7 @@ from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.patterns import all_names, is_name
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import before_if
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import split
@@ -124,8 +124,6 @@ def product_with_mask(site: Site, node: ast.If) -> Diagnostic | None:
     if mask not in all_names(product.factor):
         return None
     message = f"data-dependent branch: tests whether a mask is all ones: `{speculation.short(node.test)}`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     if not is_view(product.factor, mask):
         return Diagnostic(message, declined=f"`{speculation.short(product.factor)}` is not a view of the mask")
     reason = condition.again or _why_not(site, node, product)

@@ -31,7 +31,7 @@ from graphmend_codemod.analysis.patterns import is_name, is_none
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import before_if, judged
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import (
     ASKS_CLASSES,
     Clean,
@@ -43,6 +43,7 @@ from graphmend_codemod.rules.framework.rule import (
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.calls.certain_calls import own_definition
 from graphmend_codemod.rules.proofs.masks.all_ones_test import AllOnesTest, of_dtype, question_of
 from graphmend_codemod.rules.proofs.masks.kept_by_caller import edit_in_caller, is_left_to_eager
 from graphmend_codemod.rules.proofs.masks.mask_products import Products
@@ -291,8 +292,6 @@ def mask_or_none(site: Site, node: ast.If) -> Diagnostic | None:
     if name is None:
         return None
     message = f"data-dependent branch: tests whether a mask masks anything: `{speculation.short(node.test)}`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     if len(for_ones) > 1:
         return Diagnostic(message, declined="the branch does more than drop the mask")
     calls, scope = calls_in(site.source.text), site.evaluator.scope
@@ -312,9 +311,7 @@ def _edit_for(
     site: Site, calls: ModuleCalls, node: ast.If, question: AllOnesTest, name: str, otherwise: list[ast.stmt]
 ) -> Edit:
     """The edit; NotProven with the condition that fails."""
-    function = calls.at(site.evaluator.scope.node.lineno)
-    if function is None:
-        raise NotProven("it is in a nested function")
+    function = own_definition(site)
     own = same_if(function, node)
     forms = forms_of(otherwise, name, question.mask) if otherwise else []
     if forms:

@@ -27,6 +27,7 @@ from graphmend_codemod.rules.framework.edits import before_if
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.calls.certain_calls import own_definition
 from graphmend_codemod.rules.proofs.conditions import Condition, split
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
@@ -258,9 +259,7 @@ def _demand_select(site: Site, item: Assignment, before: tuple[Assignment, ...],
 def _demand_no_write(site: Site, node: ast.If, selected: set[str]) -> None:
     """NotProven where something is written into a selected tensor: without the branch, eager mode has no copy."""
     calls = calls_in(site.source.text)
-    function = calls.at(site.evaluator.scope.node.lineno)
-    if function is None:
-        raise NotProven("it is in a nested function")
+    function = own_definition(site)
     try:
         SharedMemory(site, calls).demand_no_write(
             function, blocks_of(calls, function), same_if(function, node), selected

@@ -26,7 +26,6 @@ import re
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Original, Safety, Span
 from graphmend_codemod.rules.framework.edits import beside
-from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
     Clean,
@@ -154,8 +153,6 @@ def _verdict(site: Site, test: ast.expr) -> Diagnostic | None:
     message = f"data-dependent test that Python values alone may decide: `{speculation.short(test)}`"
     if isinstance(found, str):
         return Diagnostic(message, declined=found, node=test)
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     return Diagnostic(message, edit=_edit(site, test, found), node=test)
 
 

@@ -36,7 +36,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_within
 from graphmend_codemod.core.findings import Edit, Original, Safety
 from graphmend_codemod.rules.framework.edits import beside
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.deciding import Decision, decision
@@ -141,8 +141,6 @@ def skipped(site: Site, node: ast.For) -> Diagnostic | None:
     if len(drawn) != 1:
         return None
     message = f"skips a layer by a random number: `{speculation.short(drawn[0].compared)}`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken(), node=drawn[0].compared)
     try:
         return Diagnostic(message, edit=_edit(site, node, drawn[0]), node=drawn[0].compared)
     except NotProven as reason:

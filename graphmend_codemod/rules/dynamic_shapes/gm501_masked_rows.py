@@ -21,7 +21,6 @@ from graphmend_codemod.analysis.scope import INDEXED, parameter_names, walk_in_l
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import beside
-from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.selectors import Selection, is_plain, selection, where_of
@@ -131,8 +130,6 @@ def written_where(site: Site, node: ast.Assign) -> Diagnostic | None:
         return None
     mask = found[0]
     message = f"writes at data-dependent indices: `{speculation.short(target)}`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     if not isinstance(node.value, (ast.Constant, ast.UnaryOp)):
         return Diagnostic(message, declined=f"`{speculation.short(node.value)}` is not a Python number")
     if site.value(mask).dtype != BOOL and not isinstance(mask, ast.Compare):
@@ -187,8 +184,6 @@ def _selected(site: Site, node: ast.expr) -> Selection | None:
 def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, found: Selection) -> Diagnostic:
     assert isinstance(call.func, ast.Attribute)
     message = f"reduces over boolean-mask indexing (data-dependent shape): `{speculation.short(call)}`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     mean = call.func.attr == "mean"
     tensor, mask = site.text(found.base), site.text(found.mask)
     facts = _facts(site, found, broadcast=found.by_element and not mean)

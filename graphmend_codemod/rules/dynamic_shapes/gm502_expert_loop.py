@@ -41,7 +41,7 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import judged
-from graphmend_codemod.rules.framework.reasons import AS_OPERATOR, name_taken
+from graphmend_codemod.rules.framework.reasons import AS_OPERATOR
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import region_outlining
@@ -225,6 +225,4 @@ def expert_loop(site: Site, node: ast.For) -> Diagnostic | None:
     if statements is None:
         return None
     message = f"loop over selected rows (data-dependent shapes): `{speculation.short(node.iter)}`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     return judged(message, lambda: region_outlining.edit(site, statements, _ABOUT), AS_OPERATOR)

@@ -31,7 +31,7 @@ from collections.abc import Callable
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import judged
-from graphmend_codemod.rules.framework.reasons import AS_OPERATOR, name_taken
+from graphmend_codemod.rules.framework.reasons import AS_OPERATOR
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import loop_functions, loop_outlining
@@ -217,6 +217,4 @@ def filling_loop(site: Site, node: ast.For) -> Diagnostic | None:
 
 
 def _verdict(site: Site, message: str, edit: Callable[[], Edit]) -> Diagnostic:
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     return judged(message, edit, AS_OPERATOR)

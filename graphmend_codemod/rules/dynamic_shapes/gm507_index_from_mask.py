@@ -21,7 +21,7 @@ from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, INT64, is_floating_dtype
 from graphmend_codemod.core.findings import Edit, Original, Safety, Span
 from graphmend_codemod.rules.framework.edits import beside
-from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.literals import plain_number
@@ -264,8 +264,6 @@ def _check_reads(site: Site, node: ast.Assign, names: set[str], writes: list[ast
 
 def _edit(site: Site, node: ast.Assign, places: _Places, users: list[ast.stmt]) -> Edit:
     mask = places.mask
-    if site.torch is None:
-        raise NotProven(name_taken())
     if site.value(mask).dtype != BOOL and not isinstance(mask, ast.Compare):
         raise NotProven(
             f"cannot infer that `{speculation.short(mask)}` is a bool tensor; "

@@ -17,7 +17,7 @@ from graphmend_codemod.analysis.scope import dotted, parameter_names, walk, walk
 from graphmend_codemod.analysis.values import INT64, ValueKind
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import beside, judged
-from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.literals import plain_number
@@ -205,8 +205,6 @@ def _lengths(
 
 
 def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
-    if site.torch is None:
-        raise NotProven(name_taken())
     target, lengths = fill.target.id, fill.lengths.id
     filled, given = site.value(fill.target), site.value(fill.lengths)
     if not filled.is_tensor and not _is_argument(site, target):

@@ -21,7 +21,6 @@ from graphmend_codemod.analysis.scope import INDEXED, parameter_names, walk_in_l
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import beside
-from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.selectors import is_view_of_name, viewed_name
@@ -188,8 +187,6 @@ def masked_copy(site: Site, node: ast.Assign) -> Diagnostic | None:
     if all(seen(site, part) is None for part in _chosen_by(node.value, mask)):
         return None
     message = f"copies through boolean-mask indexing (data-dependent shape): `{speculation.short(node.value)}`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     copied = _copied(node.value, mask)
     if copied is None:
         return Diagnostic(

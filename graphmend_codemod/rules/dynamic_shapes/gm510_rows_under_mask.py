@@ -37,7 +37,7 @@ from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import INDEXED, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken, with_way_out
+from graphmend_codemod.rules.framework.reasons import NotProven, with_way_out
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
@@ -211,8 +211,6 @@ def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -
     if _has_known_size(site, node, found):
         return None
     message = f"computes with rows from boolean-mask indexing (data-dependent shape): `{short(found)}`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     from graphmend_codemod.rules.proofs.rowwise.masked_region import NotWritten, region_at  # a commit hook waits for it
 
     before = [each for each in body[:position] if _is_worth_asking(each) and not _only_copies(each)]

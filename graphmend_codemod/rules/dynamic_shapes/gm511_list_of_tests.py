@@ -17,7 +17,6 @@ from graphmend_codemod.analysis.scope import INDEXED, dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import beside
-from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.evidence import is_list_of_tests
@@ -107,8 +106,6 @@ def list_of_tests(site: Site, node: ast.Assign | ast.Return) -> Diagnostic | Non
         return None
     name = found[0][1][found[0][2]]
     message = f"boolean-mask indexing by a list of bools (data-dependent shape): `{short(found[0][0])}`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     flags, facts, places = site.text(name), [], site.free_name("places")
     written: dict[int, tuple[ast.expr, str]] = {}
     for part, index, position in found:

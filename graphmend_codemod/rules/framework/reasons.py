@@ -28,7 +28,7 @@ def with_way_out(reason: str, way_out: str) -> str:
 def demand_torch(site: Site) -> None:
     """NotProven unless the module has `torch`, under this name, as soon as it is imported: helpers are made then."""
     if site.torch != "torch" or not site.torch_at_import:
-        raise NotProven("`torch` may not be bound when the module is imported")
+        raise NotProven(name_taken() if site.torch is None else "`torch` may not be bound when the module is imported")
 
 
 def name_taken(name: str = "torch") -> str:

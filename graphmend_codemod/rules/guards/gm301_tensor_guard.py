@@ -358,8 +358,6 @@ def _why_not(site: Site, condition: Condition, early: bool, *, nested: bool = Fa
 
 def _place_is_bad(site: Site, why: str | None = None) -> str | None:
     """Why no check may be moved at this place, or `why`."""
-    if site.torch is None:
-        return name_taken()
     if site.place.in_try:
         return "the check is inside `try`, and its exception may be caught"
     if site.place.in_handler:

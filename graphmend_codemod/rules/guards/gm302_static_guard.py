@@ -165,8 +165,6 @@ def _judge(site: Site, test: ast.expr) -> Diagnostic | None:
             continue
         tensor, text = found
         message = f"data-dependent check of a tensor built from a Python list: `{speculation.short(test)}`"
-        if site.torch is None:
-            return Diagnostic(message, declined=name_taken())
         source = site.place.env[tensor].built_from or ""
         change = _change(site, tensor, source)
         if change is not None:

@@ -81,7 +81,7 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import judged
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import reads_tensor
@@ -271,8 +271,6 @@ def recurrent_layer(site: Site, statement: ast.stmt) -> Diagnostic | None:
     from graphmend_codemod.rules.proofs.outlining import packed_sequences, recurrent  # a commit hook waits for them
 
     message = f"calls or reads a recurrent layer, which Dynamo does not trace: `{speculation.short(layers[0])}`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     try:
         packed = packed_sequences.edit(site, statement, layers[0]) if len(layers) == 1 else None
         return Diagnostic(message, edit=packed or recurrent.edit(site, statement, layers))

@@ -14,7 +14,7 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import two_paths
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
 _LIKE = frozenset({"zeros_like", "ones_like", "full_like"})
@@ -41,8 +41,6 @@ def _is_flag(word: ast.keyword) -> bool:
 
 def made_of_no_elements(site: Site, node: ast.Assign, call: ast.Call) -> Edit:
     """The statement with a sum of no elements in place of the flag, if compiled; NotProven with the reason."""
-    if site.torch is None:
-        raise NotProven(name_taken())
     target = node.targets[0]
     assert isinstance(target, ast.Name)
     for part in walk(site.evaluator.scope.node):
@@ -82,8 +80,6 @@ def _is_true(node: ast.expr) -> bool:
 
 def kept_in_the_graph(site: Site, node: ast.Assign | ast.Return, made: ast.Call) -> Edit:
     """The statement with a sum of no elements for `requires_grad_()`, if compiled; NotProven with the reason."""
-    if site.torch is None:
-        raise NotProven(name_taken())
     for part in walk(tree_of(site.source.text)):
         if isinstance(part, ast.Attribute) and part.attr in _OF_LEAVES - {"requires_grad", "requires_grad_"}:
             raise NotProven(f"`{short(part)}` in this file may need a leaf; manually leave `requires_grad_()` out")

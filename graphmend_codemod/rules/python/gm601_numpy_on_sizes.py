@@ -33,7 +33,7 @@ from graphmend_codemod.analysis.patterns import is_within
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import judged, line_of
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
@@ -291,8 +291,6 @@ def numpy_number(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -> D
             asked += asked_in_math(site, number)
         except NotProven as reason:
             return Diagnostic(message, declined=str(reason))
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     written = {id(part): (part, new) for part, new in changes}
     conditions = [site.compiling, *dict.fromkeys(asked)]
     path = in_front(site, [node], conditions, [line_of(site.but(written=written), node)])

@@ -16,7 +16,6 @@ import ast
 from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.core.findings import Original, Safety
 from graphmend_codemod.rules.framework.edits import beside
-from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.argument_effects import effect_in
@@ -109,8 +108,6 @@ def mark(site: Site, node: ast.Expr) -> Diagnostic | None:
     if called not in _MARKS or (position and _called(site, body[position - 1]) in _MARKS):
         return None
     message = f"`{called}` breaks the graph"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     last: ast.stmt = node
     for statement in [node, *site.following()]:
         if _called(site, statement) not in _MARKS:

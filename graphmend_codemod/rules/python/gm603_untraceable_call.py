@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.core.findings import Edit, Safety
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.twins import HELPERS, NAMES, Twin, is_choice, replacement, twin_of
@@ -143,8 +143,6 @@ def untraceable(site: Site, statement: ast.stmt) -> Diagnostic | None:
     twins: list[Twin] = []
     for call in _calls(site, statement):
         message = f"Dynamo does not trace this call: `{speculation.short(call)}`"
-        if site.torch is None:
-            return Diagnostic(message, declined=name_taken())
         try:
             twin = twin_of(site, statement, call)
         except NotProven as reason:

@@ -27,7 +27,7 @@ from graphmend_codemod.analysis.patterns import is_attribute
 from graphmend_codemod.analysis.scope import SCOPES, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety, Span
 from graphmend_codemod.project.index.facts import AttributeKind as _Held
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.new_leaves import is_constant, new_leaf, stored
@@ -140,8 +140,6 @@ def gradient_in_forward(site: Site, statement: ast.stmt) -> Diagnostic | None:
     if not calls or site.function.endswith("_gradients_in_graph"):
         return None
     message = f"takes a gradient in `forward`, which Dynamo does not trace: `{speculation.short(calls[0])}`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     try:
         found = _Gradient(site, calls[0])
         return Diagnostic(message, edit=found.edit(), safety=Safety.UNSAFE if found.parts is None else None)

@@ -20,7 +20,7 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import Origin, ValueKind
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import judged, line_of
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
@@ -131,8 +131,6 @@ def test_as_flag(site: Site, node: ast.Assign | ast.Return | ast.Expr) -> Diagno
 
 
 def _answered(site: Site, node: ast.Assign | ast.Return | ast.Expr, tests: list[ast.expr]) -> Edit:
-    if site.torch is None:
-        raise NotProven(name_taken())
     conditions = dict.fromkeys(each for test in tests for each in _asked(site, test))
     texts = {id(test): (test, f"True if {_one_line(site, test)} else False") for test in tests}
     line = line_of(site.but(written=texts), node)

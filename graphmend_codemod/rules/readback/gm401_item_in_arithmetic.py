@@ -40,7 +40,7 @@ from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scop
 from graphmend_codemod.analysis.values import BOOL, ValueKind
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.edits import line_of, two_paths
-from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
     Clean,
@@ -331,8 +331,6 @@ def _reduced(site: Site, node: ast.expr) -> ast.expr | None:
 
 
 def _why_not(site: Site, value: ast.expr, name: str, tensor: ast.expr) -> str | None:
-    if site.torch is None:
-        return name_taken()
     function = site.evaluator.scope.node
     uses = [each for each in walk_scope(function) if is_name(each, name)]
     if sum(isinstance(each.ctx, ast.Store) for each in uses) != 1:

@@ -22,7 +22,7 @@ from graphmend_codemod.analysis.patterns import all_given
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.edits import beside
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import (
     ASKS_CLASSES,
     Clean,
@@ -34,7 +34,7 @@ from graphmend_codemod.rules.framework.rule import (
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, own_definition
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.numbers.known_callers import KnownCallers, is_parameter
 from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
@@ -278,8 +278,6 @@ def _verdict(
     read: ast.Call | None = None,
 ) -> Diagnostic:
     """The list in place of each name, or of `read`, a call that turns the only one into a list."""
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     known = _known(site, built)
     for name in names:
         if name.id not in known:
@@ -305,9 +303,7 @@ def _asked(site: Site, lists: Mapping[str, str], links: list[Link]) -> list[str]
     if origins is None:
         return []
     calls, scope = calls_in(site.source.text), site.evaluator.scope
-    own = calls.at(scope.node.lineno)
-    if own is None:
-        raise NotProven("it is in a nested function")
+    own = own_definition(site)
     for key, pairs in origins.builders.items():
         for source in pairs.values():
             if is_parameter(calls.definitions[key], source):

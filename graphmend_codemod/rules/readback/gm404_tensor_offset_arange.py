@@ -21,7 +21,6 @@ from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.analysis.values import INT64, ValueKind
 from graphmend_codemod.core.findings import Edit, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
@@ -145,8 +144,6 @@ def shifted_range(site: Site, node: ast.Assign) -> Diagnostic | None:
     if not value.is_single and (value.kind is ValueKind.TENSOR or not _counted(site, start.id)):
         return None
     message = f"`torch.arange` starts at a tensor (device sync): `{speculation.short(call)}`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     reason = _why_not(site, call, length)
     if reason is not None:
         return Diagnostic(message, declined=reason)

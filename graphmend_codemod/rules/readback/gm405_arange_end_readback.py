@@ -22,7 +22,7 @@ from graphmend_codemod.analysis.patterns import all_names, is_name
 from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.edits import judged
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import (
     ASKS_CLASSES,
     Clean,
@@ -34,7 +34,7 @@ from graphmend_codemod.rules.framework.rule import (
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, own_definition
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
@@ -172,8 +172,6 @@ def counted_positions(site: Site, node: ast.If) -> Diagnostic | None:
     if not here and not there:
         return None
     message = f"reads a size back from `torch.arange` (device sync): `{made.name}[-1] + 1`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     return judged(message, lambda: _edit(site, made, here, there, calls))
 
 
@@ -242,13 +240,10 @@ def _handed(site: Site, calls: ModuleCalls, caller: Definition, made: Made) -> I
 
 
 def _edit(site: Site, made: Made, here: list[tuple[ast.Assign, str]], there: list[_Call], calls: ModuleCalls) -> Edit:
-    function = site.evaluator.scope.node
     end = site.free_name(f"end_of_{made.name}")
     if site.is_elif(made.node):
         raise NotProven("it is in an `elif`")
-    own = calls.at(function.lineno)
-    if own is None:
-        raise NotProven("it is in a nested function")
+    own = own_definition(site)
     for _, name in here:
         _demand_number(site, own, name)
     readers = [*(each for each, _ in here), *(each.statement for each in there)]
@@ -295,9 +290,7 @@ def _call(site: Site, calls: ModuleCalls, found: _Call, name: str, end: str) -> 
             head = ast.Pass(lineno=line, col_offset=0, end_lineno=line, end_col_offset=0)
             _demand_no_write(site, calls, found.callee, head, found.parameter, [each])
             yield _size(site, each, local, end)
-    certain, caller = CertainCalls(site, calls), calls.at(site.evaluator.scope.node.lineno)
-    if caller is None:
-        raise NotProven("it is in a nested function")
+    certain, caller = CertainCalls(site, calls), own_definition(site)
     certain.follow(certain.start(), Link(caller, found.call, found.callee))
     if found.callee.owner and f"{certain.start().instance}." in f"{site.text(found.call.func)}.":
         certain.demand_same_method(certain.start(), found.callee)

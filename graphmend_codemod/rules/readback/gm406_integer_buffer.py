@@ -25,7 +25,6 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Helper, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
@@ -236,8 +235,6 @@ def integer_buffers(site: Site, node: ast.stmt) -> Diagnostic | None:
     message = (
         f"pads by integers stored in tensors (device sync): {', '.join(f'`self.{each}`' for each in sorted(way.names))}"
     )
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     if places[0][0] != method:
         return Diagnostic(message, declined=f"it is fixed together with the first such place, in `{places[0][0]}`")
     if places[0] != (method, node.lineno, node.col_offset):

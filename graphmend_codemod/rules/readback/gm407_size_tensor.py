@@ -26,7 +26,7 @@ from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, parents_in, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Safety
 from graphmend_codemod.rules.framework.edits import judged
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
@@ -211,8 +211,6 @@ def counted(site: Site, node: ast.Assign) -> Diagnostic | None:
         f"converts a size that `{owner}` stores in a tensor to a Python scalar (device sync): "
         f"`{speculation.short(size)}`"
     )
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     changed = site.but(written={id(size): (size, f"{AS_SIZE}({site.text(inner)})")})
     two = in_front(site, [node], [site.compiling], [changed.text(node)])
     return Diagnostic(message, edit=Edit((two,), imports=site.imports, helpers=_helpers(site)))
@@ -245,8 +243,6 @@ def _tolist(name: ast.Name, parents: dict[int, ast.AST]) -> ast.Call | None:
 
 
 def _edit(site: Site, node: ast.Assign, target: ast.Name, parts: list[ast.expr], parents: dict[int, ast.AST]) -> Edit:
-    if site.torch is None:
-        raise NotProven(name_taken())
     elements = ", ".join(listed_elements(site, node, part) for part in parts)
     helpers = _helpers(site) if AS_SIZE in elements else ()
     statements: list[ast.stmt] = [node]

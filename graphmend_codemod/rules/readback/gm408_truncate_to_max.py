@@ -17,7 +17,6 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Original, Safety
 from graphmend_codemod.rules.framework.edits import beside, judged
-from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.sizes.truncated_table import Table, TableReader, greatest_of
@@ -128,8 +127,6 @@ def cut_to_the_last(site: Site, node: ast.Assign) -> Diagnostic | None:
     if not reader.is_cut():
         return None
     message = f"truncates a table to a size read from a tensor (device sync): `{speculation.short(node.value)}`"
-    if site.torch is None:
-        return Diagnostic(message, declined=name_taken())
     return judged(message, lambda: _edit(site, node, reader.table()))
 
 

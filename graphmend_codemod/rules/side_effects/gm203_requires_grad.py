@@ -200,8 +200,6 @@ def flag_set(site: Site, node: ast.Assign | ast.Expr) -> Diagnostic | None:
     message = f"sets `requires_grad` while `forward` runs: `{speculation.short(node)}`"
     if site.value(tensor).is_python or _is_module(site, tensor):
         return None
-    if site.torch is None:
-        return Diagnostic(message, declined="the name `torch` is taken by something else in this module")
     new = isinstance(tensor, ast.Name) and is_new(site, tensor.id)
     if flag and (backward := _backward_after(site, node)) is not None:
         return Diagnostic(message, declined=f"`{speculation.short(backward)}` after it breaks the graph too")

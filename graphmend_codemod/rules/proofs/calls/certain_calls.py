@@ -12,7 +12,7 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.patterns import is_within, stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
@@ -290,6 +290,14 @@ def _iterated(caller: Definition, name: str) -> ast.expr | None:
             return None
         iterated = iterated.args[0]
     return iterated
+
+
+def own_definition(site: Site) -> Definition:
+    """The function of a site among those of its module; NotProven in a nested one."""
+    found = calls_in(site.source.text).at(site.evaluator.scope.node.lineno)
+    if found is None:
+        raise NotProven("it is in a nested function")
+    return found
 
 
 def local_names(function: FunctionNode) -> set[str]:

@@ -14,6 +14,7 @@ from graphmend_codemod.analysis.values import INT64
 from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.calls.certain_calls import own_definition
 
 _READS = frozenset({"int", "float", "range"})
 _OPERATORS = frozenset({"roll", "tolist", "repeat_interleave", "masked_select", "nonzero", "argwhere"})
@@ -205,9 +206,7 @@ def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> Non
     from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 
     calls = calls_in(site.source.text)
-    function = calls.at(site.evaluator.scope.node.lineno)
-    if function is None:
-        raise NotProven("it is in a nested function")
+    function = own_definition(site)
     names = {targets[0].id}
     SharedMemory(site, calls).demand_no_write(function, blocks_of(calls, function), statement, {*names, viewed}, names)
 
@@ -334,9 +333,7 @@ def _demand_same(site: Site, statement: ast.stmt, first: ast.stmt, index: ast.ex
     from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 
     calls = calls_in(site.source.text)
-    function = calls.at(site.evaluator.scope.node.lineno)
-    if function is None:
-        raise NotProven("it is in a nested function")
+    function = own_definition(site)
     memory = SharedMemory(site, calls)
     memory.demand_no_write(function, blocks_of(calls, function), first, {dotted(index) or ""}, set(), [statement])
 

@@ -38,8 +38,6 @@ def uses_of_array(site: Site, name: str) -> NumberUses | None:
 
 def whole_numbers(site: Site, given: ast.expr) -> list[str]:
     """Conditions under which an expression is a tuple or list of Python integers; NotProven where a name is taken."""
-    if site.torch is None:
-        raise NotProven(name_taken())
     if (taken := next((each for each in _BUILTINS if site.evaluator.scope.is_local(each)), None)) is not None:
         raise NotProven(name_taken(taken))
     text, each = site.text(given), site.free_name("n", "number", "bound")

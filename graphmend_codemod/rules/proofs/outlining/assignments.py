@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
 from graphmend_codemod.rules.proofs.outlining.texts import assignments as texts
@@ -30,8 +30,7 @@ def calls_in(site: Site, statement: ast.stmt) -> list[ast.Call]:
 
 def edit(site: Site, statement: ast.stmt, calls: list[ast.Call]) -> Edit:
     """The compile path in front of the statement; NotProven where it cannot be written twice."""
-    if site.torch != "torch" or not site.torch_at_import:
-        raise NotProven(name_taken() if site.torch is None else "`torch` may not be bound when the module is imported")
+    demand_torch(site)
     if any(isinstance(part, _ONCE) for part in walk(statement)):
         raise NotProven("the statement binds a name inside an expression")
     written: dict[int, tuple[ast.expr, str]] = {}

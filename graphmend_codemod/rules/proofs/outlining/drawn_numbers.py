@@ -12,7 +12,7 @@ from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.rules.framework.edits import two_paths
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.deciding import only_tested, truth_of
 from graphmend_codemod.rules.proofs.outlining.custom_op import naming
@@ -41,8 +41,7 @@ def bounds(site: Site, statement: ast.stmt) -> tuple[float, float] | None:
 
 def edit(site: Site, statement: ast.stmt, between: tuple[float, float]) -> Edit:
     """The compile path in front of the statement; NotProven where more is done with the number than compare it."""
-    if site.torch != "torch" or not site.torch_at_import:
-        raise NotProven(name_taken() if site.torch is None else "`torch` may not be bound when the module is imported")
+    demand_torch(site)
     target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
     if not isinstance(target, ast.Name):
         raise NotProven(f"`{short(statement)}` binds more than a name")

@@ -18,7 +18,7 @@ from graphmend_codemod.analysis.patterns import all_names, rebinds
 from graphmend_codemod.analysis.scope import SCOPES, children, parameters, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement, Span
 from graphmend_codemod.project.index.facts import AttributeKind
-from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, definition_before, moved, one_operator, test
 from graphmend_codemod.rules.proofs.outlining.region_effects import RegionEffects
@@ -71,8 +71,7 @@ class Region:
 
     def _check_forms(self) -> None:
         scope = self.site.evaluator.scope
-        if not self.site.torch_at_import or self.site.torch != "torch":
-            raise NotProven("`torch` may not be bound when the module is imported")
+        demand_torch(self.site)
         method = scope.self_name is not None and scope.class_qualified is not None
         if not (method or scope.class_qualified is None) or "." in self.site.function.partition(".")[2 * method]:
             raise NotProven("the loop is in a static method or a nested function")

@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.patterns import stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
-from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
@@ -91,8 +91,7 @@ def _conditions(site: Site, effects: FunctionEffects, own: str, owner: str) -> l
 def method_parameters(site: Site, function: FunctionNode, own: str) -> list[str]:
     """The parameters behind the instance; NotProven for a method that cannot be called by the name of its class."""
     args, owner = function.args, (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
-    if site.torch != "torch" or not site.torch_at_import:
-        raise NotProven("`torch` may not be bound when the module is imported")
+    demand_torch(site)
     bound = [each for each in site.summary.bindings if each.name == owner and each.kind != "class"]
     if bound or any(each.name == owner and not each.receiver for each in site.summary.writes):
         raise NotProven(f"`{owner}` may be something else when the method runs")

@@ -16,6 +16,7 @@ from graphmend_codemod.core.findings import Edit, Replacement
 from graphmend_codemod.rules.framework.edits import line_of
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.calls.certain_calls import own_definition
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
@@ -105,8 +106,6 @@ def _listed(site: Site, statement: ast.stmt, name: str) -> Listed | None:
 
 def from_lists(site: Site, statement: ast.stmt, found: list[tuple[Read, Listed]]) -> Edit:
     """The statement with what the lists say, under torch.compile; NotProven where the tensor may hold other numbers."""
-    if site.torch is None:
-        raise NotProven(name_taken())
     scope = site.evaluator.scope
     for each in _BUILTINS:
         if scope.is_local(each) or scope.resolve_global(each) not in {None, f"builtins.{each}"}:
@@ -149,9 +148,7 @@ def _copied(site: Site, listed: Listed, name: str) -> Replacement:
 def _demand_same(site: Site, statement: ast.stmt, name: str, listed: Listed) -> None:
     """NotProven where the tensor may be written between the two statements."""
     calls = calls_in(site.source.text)
-    function = calls.at(site.evaluator.scope.node.lineno)
-    if function is None:
-        raise NotProven("it is in a nested function")
+    function = own_definition(site)
     memory = SharedMemory(site, calls)
     try:
         blocks = blocks_of(calls, function)

@@ -11,7 +11,7 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, own_definition
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import array_made, whole_numbers
@@ -120,9 +120,7 @@ def _is_positive(node: ast.expr) -> bool:
 def _demand_only_sizes(site: Site, found: SizeArray) -> list[str]:
     """Conditions under which the elements of the list are only read for sizes, in functions that get one of them."""
     sure = sure_calls(site)
-    function = sure.calls.at(site.evaluator.scope.node.lineno)
-    if function is None:
-        raise NotProven("it is in a nested function")
+    function = own_definition(site)
     parents = parents_in(function.node)
     for part in walk(function.node):
         if not is_name(part, found.levels) or not isinstance(part.ctx, ast.Load):

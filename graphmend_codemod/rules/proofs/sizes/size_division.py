@@ -13,7 +13,7 @@ from graphmend_codemod.analysis.patterns import is_name, last_name
 from graphmend_codemod.analysis.scope import children, parents_in, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.size_multiples import told_multiples
@@ -32,8 +32,6 @@ def divisions(site: Site, node: ast.expr) -> list[ast.Call]:
 
 def division_edit(site: Site, node: ast.Assign, calls: list[ast.Call]) -> Edit:
     """The statement with integers under `torch.compile`; NotProven with the reason if it may differ."""
-    if site.torch is None:
-        raise NotProven(name_taken())
     if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
         raise NotProven("the result is not assigned to a single variable")
     target = node.targets[0].id
