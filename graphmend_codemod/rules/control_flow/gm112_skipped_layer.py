@@ -163,9 +163,7 @@ def _edit(site: Site, loop: ast.For, drawn: Draw) -> Edit:
         raise NotProven("the number is drawn outside of torch; manually draw it with `torch.rand([])`")
     found = skipped_layer.ways(site, loop, drawn)
     first, last = found.statements[0], found.statements[-1]
-    here = site.at(first)
-    if here is None:
-        raise NotProven("the code is not reached by torch.compile")
+    here = site.reached(first, "the code")
     span = here.span(first)._replace(end_line=here.span(last).end_line, end_column=here.span(last).end_column)
     header = here.header(
         "elif" if here.is_elif(first) else "if", [here.compiling, *found.asked, *_tensors(here, found)]

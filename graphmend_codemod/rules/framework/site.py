@@ -20,6 +20,7 @@ from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.project.summary.records import ModuleSummary
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site_text import SiteText
 
 T = TypeVar("T")
@@ -295,6 +296,13 @@ class Site(SiteText):
         """The same questions asked at another statement of the function; None where Dynamo does not get to."""
         place = self.flow.places.get(id(statement))
         return None if place is None else self.but(node=statement, place=place)
+
+    def reached(self, statement: ast.stmt, name: str = "") -> Site:
+        """The same; NotProven where Dynamo does not get to the statement, or to what it begins and `name` names."""
+        found = self.at(statement)
+        if found is None:
+            raise NotProven(f"{name or f'`{speculation.short(statement)}`'} is not reached by torch.compile")
+        return found
 
     def with_env(self, env: Env) -> Site:
         """The same site if names held what `env` says."""

@@ -204,21 +204,22 @@ def raising_branch(site: Site, node: ast.If) -> Diagnostic | None:
         return None
     message = f"data-dependent `raise`: `{speculation.short(node.test)}`"
     early = len(condition.tensors) == 1 and fails_early(condition.tensors[0], ast.Or)
-    reason = _why_not(site, condition, early, nested=True)
-    if reason is not None:
-        return Diagnostic(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
-    if site.settings.guards == "skip":
-        return Diagnostic(message, edit=_left_to_eager(site, node))
+    if (settled := _without_check(site, node, message, _why_not(site, condition, early, nested=True))) is not None:
+        return settled
     if node.orelse:
         return Diagnostic(message, declined="the check has an `else`; move it into a separate `if` without `else`")
     return judged(message, lambda: _in_front(site, node, condition, early))
 
 
-def _left_to_eager(site: Site, node: ast.stmt) -> Edit:
-    """A path around the check, as the setting `guards = "skip"` wants it."""
+def _without_check(site: Site, node: ast.stmt, message: str, reason: str | None) -> Diagnostic | None:
+    """The answer where there is a reason against a check on the device, or the setting `guards` wants none."""
+    if reason is not None:
+        return Diagnostic(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
+    if site.settings.guards != "skip":
+        return None
     from graphmend_codemod.rules.proofs.logging.log_guard import guard, guard_test  # few settings need it
 
-    return guard_test(site, node) if isinstance(node, ast.If) else guard(site, [node])
+    return Diagnostic(message, edit=guard_test(site, node) if isinstance(node, ast.If) else guard(site, [node]))
 
 
 def _in_front(site: Site, node: ast.If, condition: Condition, early: bool) -> Edit:
@@ -274,15 +275,15 @@ def checking_call(site: Site, node: ast.Expr) -> Diagnostic | None:
     message = f"data-dependent check: `{speculation.short(node.value)}`"
     early = fails_early(asked.condition, ast.And)
     reason = counts.impure or _place_is_bad(site) if counts is not None else _why_not(site, condition, early)  # type: ignore[arg-type]
-    if reason is not None:
-        return Diagnostic(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
+    if (settled := _without_check(site, node, message, reason)) is not None and reason is not None:
+        return settled
     try:
         facts, text = _on_device(site, asked, condition, counts)
         said, name = message_of(site, asked.message)
     except NotProven as why:
         return Diagnostic(message, declined=str(why))
-    if site.settings.guards == "skip":
-        return Diagnostic(message, edit=_left_to_eager(site, node))
+    if settled is not None:
+        return settled
     if asked.switch:
         facts.append(asked.switch)
     header = site.header("if", [site.compiling, *facts])
@@ -314,11 +315,8 @@ def assertion(site: Site, node: ast.Assert) -> Diagnostic | None:
         return None
     message = f"data-dependent `assert`: `{speculation.short(node.test)}`"
     early = all(fails_early(each, ast.And) for each in condition.tensors)
-    reason = _why_not(site, condition, early)
-    if reason is not None:
-        return Diagnostic(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
-    if site.settings.guards == "skip":
-        return Diagnostic(message, edit=_left_to_eager(site, node))
+    if (settled := _without_check(site, node, message, _why_not(site, condition, early))) is not None:
+        return settled
     try:
         facts = _facts(site, condition, early)
         check = _check(site, condition, node.msg, inverse=False)

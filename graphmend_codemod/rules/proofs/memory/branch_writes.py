@@ -50,9 +50,7 @@ def writes_of(site: Site, body: Sequence[ast.stmt]) -> BranchWrites:
     """What a branch does; NotProven for anything but writes to attributes of `self` and what they are made of."""
     branch = BranchWrites()
     for statement in body:
-        inner = site.at(statement)
-        if inner is None:
-            raise NotProven(f"`{speculation.short(statement)}` is not reached by torch.compile")
+        inner = site.reached(statement)
         _statement(inner, statement, branch)
     return branch
 

@@ -69,9 +69,7 @@ def edit(site: Site, names: list[str]) -> Edit:
         raise NotProven("the function returns something else than an array that it makes")
     _Effects(site, function).check()
     body = body_of(function)
-    header = site.at(body[0])
-    if header is None:
-        raise NotProven("the function is not reached by torch.compile")
+    header = site.reached(body[0], "the function")
     operator = operator_name(site, function.name)
     fits = call(site, "_fits_arrays", names, 1).lstrip()
     condition = header.header("if", ["torch.compiler.is_dynamo_compiling()", fits])

@@ -34,9 +34,7 @@ def edit(site: Site) -> Edit:
     function = site.evaluator.scope.node
     _check(site, function)
     body = body_of(function)
-    first = site.at(body[0])
-    if first is None:
-        raise NotProven("the function is not reached by torch.compile")
+    first = site.reached(body[0], "the function")
     given, values = _arguments(function)
     name = site.free_name(f"_{function.name.strip('_')}_as_constant")
     condition = first.header("if", ["torch.compiler.is_dynamo_compiling()", f"_are_constants({', '.join(values)})"])

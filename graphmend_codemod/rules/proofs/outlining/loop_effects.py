@@ -30,9 +30,7 @@ class LoopEffects(NameOrigins):
         for statement in self.nodes:
             if not isinstance(statement, ast.stmt):
                 continue
-            site = self._site.at(statement)
-            if site is None:
-                raise NotProven(f"`{speculation.short(statement)}` is not reached by torch.compile")
+            site = self._site.reached(statement)
             if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
                 self._check_augmented(site, statement, statement.target)
             for part in _own_parts(statement):

@@ -162,9 +162,7 @@ class _Slice:
 
     def _check_static(self, node: ast.expr, statement: ast.stmt) -> None:
         """Refuse what the data sizes."""
-        site = self.site.at(statement)
-        if site is None:
-            raise NotProven(f"`{speculation.short(statement)}` is not reached by torch.compile")
+        site = self.site.reached(statement)
         chosen = _chosen(site)
         for part in walk_in_layers(node):
             if isinstance(part, ast.Name) and part.id in chosen:

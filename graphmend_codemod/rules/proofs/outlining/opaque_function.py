@@ -55,9 +55,7 @@ def _edit(site: Site) -> Edit:
     check_gradient(site, function)
     shapes = ResultShapes(site, function, body)
     text = _Text(site, function, names, shapes, effects.random)
-    header = site.at(body[0])
-    if header is None:
-        raise NotProven("the function is not reached by torch.compile")
+    header = site.reached(body[0], "the function")
     condition = header.header("if", ["torch.compiler.is_dynamo_compiling()", text.condition])
     path = f"{_COMMENT}\n{condition}\n    return {text.operator}({', '.join(text.given)})\n"
     return Edit((Replacement(site.span(body[0]), (path, site.original(body[0]))),), ("torch",), text.helpers())

@@ -43,9 +43,7 @@ class Region:
     """Consecutive statements of a block, the last one at `site`, and what they read, change and leave behind."""
 
     def __init__(self, site: Site, statements: Sequence[ast.stmt]) -> None:
-        first = site.at(statements[0])
-        if first is None:
-            raise NotProven("the loop is not reached by torch.compile")
+        first = site.reached(statements[0], "the loop")
         self.site = first
         self.last = site.at(statements[-1]) or site
         self.statements = list(statements)

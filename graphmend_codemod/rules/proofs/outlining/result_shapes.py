@@ -241,9 +241,7 @@ class ResultShapes:
 
     def _check(self, node: ast.expr, statement: ast.stmt, unsized: bool = False) -> None:
         """NotProven for what the data sizes, or what cannot run without data."""
-        site = self._site.at(statement)
-        if site is None:
-            raise NotProven(f"`{speculation.short(statement)}` is not reached by torch.compile")
+        site = self._site.reached(statement)
         fine = self._settled(node)
         for part in walk_in_layers(node):
             if isinstance(part, ast.Name) and part.id in self._unsized and id(part) not in fine and not unsized:

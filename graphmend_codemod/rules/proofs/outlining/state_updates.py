@@ -52,9 +52,7 @@ def edit(site: Site) -> Edit:
     tensors = [*written, *sorted(each for each in effects.read - set(written) if _is_tensor(site, each))]
     others = sorted(effects.read - set(tensors) - effects.held.keys())
     body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
-    first = site.at(body[0])
-    if first is None:
-        raise NotProven("the function is not reached by torch.compile")
+    first = site.reached(body[0], "the function")
     conditions = _conditions(site, effects, own, owner)
     conditions.append(f"_fits_an_update({', '.join([own, _tuple(tensors), _tuple(others), *names])})")
     operator = operator_name(site, function.name)

@@ -125,9 +125,7 @@ class _Region:
         self.site, self.loop, self.drawn = site, loop, drawn
         self.start, self.end = start, end
         self.statements = loop.body[start:end]
-        here = site.at(self.statements[0])
-        if here is None:
-            raise NotProven("the code is not reached by torch.compile")
+        here = site.reached(self.statements[0], "the code")
         self.here = here
         self.assumed: dict[str, tuple[ast.expr, bool]] = {}
 

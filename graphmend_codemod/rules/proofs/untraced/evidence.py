@@ -10,7 +10,7 @@ from functools import lru_cache
 from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.likely_tensors import is_no_tensor
 from graphmend_codemod.analysis.patterns import asks_identity, is_name, is_none
-from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import defaults_of, dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import BOOL, ValueKind
 from graphmend_codemod.project.entrances import CALLS
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -121,11 +121,7 @@ def may_be_mask(site: Site, node: ast.expr) -> bool:
 
 def absent_parameters(site: Site) -> frozenset[str]:
     """The parameters whose default is None."""
-    arguments = site.evaluator.scope.node.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    pairs = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
-    pairs += [(each, value) for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value]
-    return frozenset(each.arg for each, value in pairs if is_none(value))
+    return frozenset(each.arg for each, value in defaults_of(site.evaluator.scope.node) if is_none(value))
 
 
 def is_tensor_or_number(site: Site, node: ast.expr) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import all_given, asks_identity, is_name
-from graphmend_codemod.analysis.scope import dotted, parameters
+from graphmend_codemod.analysis.scope import defaults_of, dotted, parameters
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.project.index.facts import AttributeFact, AttributeKind
 from graphmend_codemod.rules.framework.site import Site
@@ -122,20 +122,14 @@ def _is_tensor(guess: Guess, source: Source) -> bool | None:
 def _says_tensor(guess: Guess, source: Source) -> bool | None:
     """What the annotation or the default of a parameter says; None without either, and for other names."""
     assert isinstance(source.node, ast.Name)
-    name, arguments = source.node.id, source.frame.node.args
+    name = source.node.id
     given = next((each for each in parameters(source.frame.node) if each.arg == name), None)
     if given is None:
         return None
     if given.annotation is not None:
         return _TENSOR.fullmatch(ast.unparse(given.annotation)) is not None
-    named = [*arguments.posonlyargs, *arguments.args]
-    pairs = [*zip(reversed(named), reversed(arguments.defaults), strict=False)]
-    pairs += [
-        (each, default) for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default
-    ]
-    plain = any(
-        each.arg == name and isinstance(default, ast.Constant) and default.value is not None for each, default in pairs
-    )
+    default = next((default for each, default in defaults_of(source.frame.node) if each is given), None)
+    plain = isinstance(default, ast.Constant) and default.value is not None
     return False if plain and not is_assigned(source.frame.node, name) else None
 
 
