@@ -111,9 +111,9 @@ def is_whole(node: ast.AST) -> bool:
     return isinstance(node, ast.Slice) and node.lower is None and node.upper is None and node.step is None
 
 
-def is_text(node: ast.AST, text: str) -> bool:
-    """True for this literal string."""
-    return isinstance(node, ast.Constant) and node.value == text
+def is_literal(node: ast.AST | None, value: object) -> TypeGuard[ast.Constant]:
+    """True for this string or number, written out; `1`, `1.0` and `True` are alike."""
+    return isinstance(node, ast.Constant) and node.value == value
 
 
 def asks_identity(node: ast.Compare) -> bool:

@@ -27,7 +27,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
-from graphmend_codemod.analysis.patterns import is_name, is_none
+from graphmend_codemod.analysis.patterns import is_literal, is_name, is_none
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import before_if, judged
@@ -361,7 +361,7 @@ def _first_of(node: ast.expr) -> str | None:
     if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.comparators[0], ast.Constant):
         return None
     left = node.left
-    first = isinstance(left, ast.Subscript) and isinstance(left.slice, ast.Constant) and left.slice.value == 0
+    first = isinstance(left, ast.Subscript) and is_literal(left.slice, 0)
     return left.value.id if first and isinstance(left, ast.Subscript) and isinstance(left.value, ast.Name) else None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import is_literal
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, INT64, ValueKind
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -123,7 +124,7 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
         return None  # what a buffer of unknown dtype may not hold exactly
     if any(site.value(inner).is_floating for inner in found if inner is not None):
         exact = isinstance(node.ops[0], (ast.Eq, ast.NotEq))
-        if not exact or not any(isinstance(side, ast.Constant) and side.value == 0 for side in sides):
+        if not exact or not any(is_literal(side, 0) for side in sides):
             return None
     for inner, side in zip(found, sides, strict=True):
         if inner is None and site.value(side).kind is ValueKind.TENSOR and not site.value(side).is_single:

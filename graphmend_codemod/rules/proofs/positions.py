@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis.callgraph import Definition
-from graphmend_codemod.analysis.patterns import all_given, is_name, is_none, only_target, stores_name
+from graphmend_codemod.analysis.patterns import all_given, is_literal, is_name, is_none, only_target, stores_name
 from graphmend_codemod.analysis.scope import parameters, walk_scope
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -85,7 +85,7 @@ def _length_of(arguments: list[ast.expr]) -> Iterator[str]:
     if isinstance(size, ast.Call) and len(size.args) == 1 and not size.keywords:
         asked, number = size.func, size.args[0]
     wanted = "size" if isinstance(size, ast.Call) else "shape"
-    second = isinstance(number, ast.Constant) and number.value == 1
+    second = is_literal(number, 1)
     if second and isinstance(asked, ast.Attribute) and asked.attr == wanted and isinstance(asked.value, ast.Name):
         yield asked.value.id
 

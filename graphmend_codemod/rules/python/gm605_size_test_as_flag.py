@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import Origin, ValueKind
@@ -145,7 +146,7 @@ def _one_line(site: Site, test: ast.expr) -> str:
 def _is_handed_on(site: Site, name: str) -> bool:
     """Whether a call of the function has the name as its flag."""
     return any(
-        word.arg == _FLAG and isinstance(word.value, ast.Name) and word.value.id == name
+        word.arg == _FLAG and is_name(word.value, name)
         for part in walk_scope(site.evaluator.scope.node)
         if isinstance(part, ast.Call)
         for word in part.keywords
@@ -176,8 +177,7 @@ def _is_plain(site: Site, node: ast.expr) -> bool:
     if not isinstance(node, ast.Name):
         return is_size(node)
     stores = sum(
-        isinstance(part, ast.Name) and part.id == node.id and isinstance(part.ctx, ast.Store)
-        for part in walk_scope(site.evaluator.scope.node)
+        is_name(part, node.id) and isinstance(part.ctx, ast.Store) for part in walk_scope(site.evaluator.scope.node)
     )
     plain = 0
     for part in walk_scope(site.evaluator.scope.node):
@@ -185,7 +185,7 @@ def _is_plain(site: Site, node: ast.expr) -> bool:
             if isinstance(target, ast.Name):
                 plain += target.id == node.id and is_size(part.value)  # type: ignore[attr-defined]
             elif isinstance(target, ast.Tuple) and is_shape(part.value):  # type: ignore[attr-defined]
-                plain += sum(isinstance(each, ast.Name) and each.id == node.id for each in target.elts)
+                plain += sum(is_name(each, node.id) for each in target.elts)
     return 0 < stores == plain
 
 

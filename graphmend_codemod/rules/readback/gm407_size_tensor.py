@@ -22,7 +22,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_literal, is_name
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, parents_in, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Safety
 from graphmend_codemod.rules.framework.edits import judged
@@ -224,7 +224,7 @@ def _joined(site: Site, node: ast.expr) -> list[ast.expr] | None:
     if not isinstance(node, ast.Call) or site.resolve(node.func) != "torch.cat" or not 1 <= len(node.args) <= 2:
         return None
     dimension = [*node.args[1:], *(word.value for word in node.keywords if word.arg == "dim")]
-    first = all(isinstance(each, ast.Constant) and each.value == 0 for each in dimension)
+    first = all(is_literal(each, 0) for each in dimension)
     if (
         not first
         or any(word.arg != "dim" for word in node.keywords)

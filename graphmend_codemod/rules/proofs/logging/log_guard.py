@@ -12,7 +12,7 @@ import ast
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import last_name
+from graphmend_codemod.analysis.patterns import is_literal, last_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.torch_api import PYTHON_ATTRIBUTES
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Span
@@ -84,7 +84,7 @@ def _filters(site: Site) -> list[ast.Call]:
 
 def _makes_errors(call: ast.Call) -> bool:
     """True for a filter of warnings with the action "error"."""
-    return any(isinstance(part, ast.Constant) and part.value == "error" for part in walk(call))
+    return any(is_literal(part, "error") for part in walk(call))
 
 
 def effect(site: Site, call: LogCall) -> str | None:

@@ -17,11 +17,12 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_o
 from graphmend_codemod.analysis.patterns import (
     all_given,
     is_attribute,
+    is_literal,
     is_name,
-    is_text,
     last_name,
     mentions,
     reads_name,
+    same,
     stores_name,
 )
 from graphmend_codemod.analysis.scope import SCOPES, children, dotted, parameter_names, walk, walk_in_layers, walk_scope
@@ -176,7 +177,7 @@ class MaskUses:
         callers = self.calls.callers(function)
         known = {id(call.func) for _, call in callers}
         for part in walk(tree_of(self.site.source.text)) if self._occurs_elsewhere(short_name, len(callers)) else ():
-            spelled = part.attr if isinstance(part, ast.Attribute) else part.id if isinstance(part, ast.Name) else ""
+            spelled = last_name(part)
             if spelled == short_name and id(part) not in known:
                 raise NotProven(f"`{short(part)}` may lead to `{function.qualname}` from elsewhere")
         for caller, call in callers:
@@ -193,7 +194,7 @@ class MaskUses:
 
     def _occurs_elsewhere(self, name: str, calls: int) -> bool:
         """True where the module names it more often than so many calls do."""
-        named = (last_name(part) == name or is_text(part, name) for part in walk(tree_of(self.site.source.text)))
+        named = (last_name(part) == name or is_literal(part, name) for part in walk(tree_of(self.site.source.text)))
         return sum(named) > calls
 
     def _chosen_layer(self, function: Definition, test: ast.expr) -> dict[str, LayerChoice]:
@@ -227,7 +228,7 @@ class MaskUses:
             for owner in self._elements(function, layer)
             for part in walk_scope(self._method(owner, "forward", exact=True).node)
             if isinstance(part, ast.Compare) and isinstance(part.left, ast.Attribute)
-            if is_own(part.left, part.left.attr) and ast.dump(part.comparators[0]) == ast.dump(kind)
+            if is_own(part.left, part.left.attr) and same(part.comparators[0], kind)
         }
         if len(asked) == 1:
             attribute = asked.pop()
@@ -249,8 +250,8 @@ class MaskUses:
         if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
             return None
         assert isinstance(chosen, ast.IfExp)
-        same = ast.dump(test.comparators[0]) == ast.dump(kind)
-        called = chosen.body.func if same and isinstance(chosen.body, ast.Call) else None
+        alike = same(test.comparators[0], kind)
+        called = chosen.body.func if alike and isinstance(chosen.body, ast.Call) else None
         return called.id if isinstance(called, ast.Name) else None
 
     def _callees(

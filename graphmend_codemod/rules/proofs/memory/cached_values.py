@@ -11,7 +11,7 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.aliasing import RANDOM
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_name, is_not, last_name
+from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_literal, is_name, is_not, last_name
 from graphmend_codemod.analysis.scope import parameter_names, parameters, walk
 from graphmend_codemod.rules.framework.site import Site
 
@@ -38,7 +38,7 @@ def why_it_is_needed(site: Site, attribute: str, node: ast.Assign) -> str | None
     branch = site.place.parents[-1] if site.place.parents else node
     inside = range(branch.lineno, (branch.end_lineno or branch.lineno) + 1)  # type: ignore[attr-defined]
     for part in walk(tree_of(site.source.text)):
-        named = isinstance(part, ast.Constant) and part.value == attribute
+        named = is_literal(part, attribute)
         read = isinstance(part, ast.Attribute) and part.attr == attribute
         if (named or read) and part.lineno not in inside:  # type: ignore[attr-defined]
             return f"`{attribute}` is used outside the branch, which does not store it when compiled"

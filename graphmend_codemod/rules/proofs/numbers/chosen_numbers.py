@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
+from graphmend_codemod.analysis.patterns import all_given, is_name
 from graphmend_codemod.analysis.scope import parents_in, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import Value
@@ -105,7 +106,7 @@ def _tensors(site: Site, condition: Condition) -> Iterator[str]:
 def _beside(site: Site, node: ast.If | ast.IfExp, name: str) -> list[tuple[Site, ast.expr]]:
     """The tensors that the number is in arithmetic with, each with its place. NotProven for any other use."""
     function = site.evaluator.scope.node
-    uses = [each for each in walk_scope(function) if isinstance(each, ast.Name) and each.id == name]
+    uses = [each for each in walk_scope(function) if is_name(each, name)]
     stores = 1 if isinstance(node, ast.IfExp) else 2
     if sum(isinstance(each.ctx, ast.Store) for each in uses) != stores:
         raise NotProven(f"`{name}` is bound in several places")
@@ -134,7 +135,7 @@ def _moves(site: Site, node: ast.AST) -> bool:
     """True for `x.cpu()` and the like, but not for `x.to(torch.float32)` and `x.to(y.dtype)`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _MOVES:
         return False
-    given = [*node.args, *(word.value for word in node.keywords)]
+    given = all_given(node)
     dtypes = [isinstance(each, ast.Attribute) and (each.attr == "dtype" or site.resolve(each)) for each in given]
     return not given or not all(dtypes)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import aliasing, torch_api
-from graphmend_codemod.analysis.patterns import all_names, elements_of, is_integer, is_name, last_name
+from graphmend_codemod.analysis.patterns import all_names, elements_of, is_integer, is_name, last_name, same
 from graphmend_codemod.analysis.scope import Outline, children, dotted, parameter_names, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import INT64
@@ -377,6 +377,6 @@ def _above(site: Site, node: ast.expr, index: ast.expr, earlier: list[ast.stmt])
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LARGEST:
         name = torch_api.torch_function(site.resolve(node.func))
         given = [node.func.value, *node.args] if name is None else node.args
-        if len(given) == 1 and not node.keywords and ast.dump(given[0]) == ast.dump(index):
+        if len(given) == 1 and not node.keywords and same(given[0], index):
             return 0
     return _SMALLEST

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import is_integer, is_name, is_not, is_within, last_name, stores_name
+from graphmend_codemod.analysis.patterns import is_integer, is_name, is_not, is_within, last_name, same, stores_name
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
@@ -226,7 +226,7 @@ class _Masks:
         name, given = self.site.operation(node)
         words = {word.arg for word in node.keywords}
         if name == "eye" and self.site.resolve(node.func) == "torch.eye":
-            square = len(given) == 1 or (len(given) == 2 and ast.dump(given[0]) == ast.dump(given[1]))
+            square = len(given) == 1 or (len(given) == 2 and same(given[0], given[1]))
             return True if square and words <= {"dtype", "device"} else None
         if name == "logical_not" and len(given) == 1 and not words:
             return _not(self.diagonal(given[0], depth + 1))

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import elements_of, is_integer, is_name, is_whole
+from graphmend_codemod.analysis.patterns import elements_of, is_integer, is_literal, is_name, is_whole
 from graphmend_codemod.analysis.scope import dotted, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -134,7 +134,7 @@ class Player:
     def _assigned(self, target: ast.expr, value: ast.expr, path: Path) -> Path:
         if isinstance(target, ast.Subscript):
             first = is_integer(target.slice) and self._site.text(target.value) in self._stored
-            whole = first and isinstance(target.slice, ast.Constant) and target.slice.value == 0
+            whole = first and is_literal(target.slice, 0)
             if whole:
                 return path._replace(stored=self._number(value, path))
             return path._replace(writes=(*path.writes, self._write(target, value, path)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 
+from graphmend_codemod.analysis.patterns import only_target, reads_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Helper
@@ -42,7 +43,7 @@ def bounds(site: Site, statement: ast.stmt) -> tuple[float, float] | None:
 def edit(site: Site, statement: ast.stmt, between: tuple[float, float]) -> Edit:
     """The compile path in front of the statement; NotProven where more is done with the number than compare it."""
     demand_torch(site)
-    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    target = only_target(statement)
     if not isinstance(target, ast.Name):
         raise NotProven(f"`{short(statement)}` binds more than a name")
     _demand_only_compared(site, target.id)
@@ -63,7 +64,7 @@ def _demand_only_compared(site: Site, name: str) -> None:
     nodes = list(walk(function))
     truths = [part for node in nodes if isinstance(node, _TESTS) for part in truth_of(node.test)]
     for node in nodes:
-        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        target = only_target(node)
         if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and only_tested(site, target.id):
             truths += truth_of(node.value)
     compared = [each for each in truths if isinstance(each, ast.Compare) and len(each.ops) == 1]
@@ -71,6 +72,6 @@ def _demand_only_compared(site: Site, name: str) -> None:
         id(side) for each in compared for side in (each.left, *each.comparators) if isinstance(each.ops[0], _ORDERS)
     }
     for node in nodes:
-        read = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        read = reads_name(node, name)
         if read and id(node) not in sides:
             raise NotProven(f"`{name}` is used for more than a test")

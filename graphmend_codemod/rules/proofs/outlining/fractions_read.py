@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.calls import keyword
+from graphmend_codemod.analysis.patterns import is_literal
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import BOOL, Value, ValueKind, canonical_dtype, is_floating_dtype
 from graphmend_codemod.rules.framework.site import Site
@@ -131,7 +132,7 @@ def _operands(site: Site, node: ast.expr) -> Iterator[ast.expr]:
         yield node.operand
     elif isinstance(node, ast.Subscript):
         pair = isinstance(node.value, ast.Call) and _name(site, node.value) in _WITH_INDICES
-        if not pair or (isinstance(node.slice, ast.Constant) and node.slice.value == 0):
+        if not pair or (is_literal(node.slice, 0)):
             yield node.value
     elif isinstance(node, ast.Attribute) and node.attr in {"values", "data", "T"}:
         yield node.value

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import asks_for_compiler, is_name, is_none, is_not
+from graphmend_codemod.analysis.patterns import asks_for_compiler, is_literal, is_name, is_none, is_not
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Span
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
@@ -87,7 +87,7 @@ def _taken(statement: ast.stmt) -> _Call | None:
     target, value = statement.targets[0], statement.value
     if isinstance(value, ast.Call):
         return _Call(statement, value, list(target.elts) if isinstance(target, ast.Tuple) else [target])
-    zero = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant) and value.slice.value == 0
+    zero = isinstance(value, ast.Subscript) and is_literal(value.slice, 0)
     if zero and isinstance(value.value, ast.Call) and isinstance(target, ast.Name):  # type: ignore[attr-defined]
         return _Call(statement, value.value, [target])  # type: ignore[attr-defined]
     return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import all_names, elements_of, is_name, is_within
+from graphmend_codemod.analysis.patterns import all_names, elements_of, is_literal, is_name, is_within
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.site import Site
@@ -187,7 +187,7 @@ def _split(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "split":
         return None
     dims = [*node.args[1:], *(word.value for word in node.keywords if word.arg == "dim")]
-    along_rows = all(isinstance(dim, ast.Constant) and dim.value == 0 for dim in dims)
+    along_rows = all(is_literal(dim, 0) for dim in dims)
     return (node.func.value, node.args[0]) if node.args and along_rows else None
 
 

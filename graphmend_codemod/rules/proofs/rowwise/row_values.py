@@ -11,7 +11,7 @@ import enum
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import is_none, is_whole
+from graphmend_codemod.analysis.patterns import is_literal, is_none, is_whole
 from graphmend_codemod.rules.framework.reasons import NotProven
 
 _ALONG = frozenset("softmax log_softmax softmin cumsum cumprod logcumsumexp".split())
@@ -222,7 +222,7 @@ def _along(name: str, first: Held, rest: list[Held], given: dict[str, ast.expr],
 def _padded(rank: int, rest: list[Held], given: dict[str, ast.expr], call: ast.Call) -> Held:
     sizes = given.get("pad", call.args[1] if len(call.args) > 1 else None)
     mode = given.get("mode", call.args[2] if len(call.args) > 2 else ast.Constant("constant"))
-    plain = isinstance(mode, ast.Constant) and mode.value == "constant"
+    plain = is_literal(mode, "constant")
     if not plain or not isinstance(sizes, (ast.Tuple, ast.List)) or len(sizes.elts) > 2 * (rank - 1):
         raise NotRowwise("it may add rows")
     return rows(rank)

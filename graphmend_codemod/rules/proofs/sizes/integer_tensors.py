@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_attribute, is_name
+from graphmend_codemod.analysis.patterns import is_attribute, is_literal, is_name
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS
 
@@ -248,7 +248,7 @@ def _changes(name: str, known_in: Iterable[ast.stmt], owner: ast.ClassDef, tree:
                 yield f"`{speculation.short(part)}` is assigned"
         elif isinstance(part, ast.Call) and id(part) not in known and id(part) not in others:
             called = getattr(part.func, "attr", getattr(part.func, "id", ""))
-            texts = [each for each in part.args if isinstance(each, ast.Constant) and each.value == name]
+            texts = [each for each in part.args if is_literal(each, name)]
             if called in _SETS and (texts or not all(isinstance(each, ast.Constant) for each in _named(part))):
                 yield f"`{speculation.short(part)}` assigns it again"
     for attribute, where, node in _written_by_name(tree):

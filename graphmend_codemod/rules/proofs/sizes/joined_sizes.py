@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import all_given, is_integer, is_name, stores_name
+from graphmend_codemod.analysis.patterns import all_given, is_integer, is_literal, is_name, stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -39,7 +39,7 @@ def listed_elements(site: Site, node: ast.Assign, part: ast.expr) -> str:
     if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "unsqueeze":
         given = all_given(part)
         inner = part.func.value
-        first = len(given) == 1 and isinstance(given[0], ast.Constant) and given[0].value == 0
+        first = len(given) == 1 and is_literal(given[0], 0)
         if first and isinstance(inner, ast.Name) and _is_made(site, node, inner.id):
             return f"{AS_SIZE}({inner.id})"
     raise NotProven(f"cannot infer that `{speculation.short(part)}` is made of sizes")

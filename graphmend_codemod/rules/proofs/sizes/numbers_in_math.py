@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import stores_name
+from graphmend_codemod.analysis.patterns import is_literal, stores_name
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.values import Origin, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -73,7 +73,7 @@ def _core(site: Site, node: ast.expr) -> ast.expr:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "astype":
         return node
     dtype = node.args[0] if len(node.args) == 1 else None
-    named = isinstance(dtype, ast.Constant) and dtype.value == "int"
+    named = is_literal(dtype, "int")
     whole = named or (dtype is not None and site.resolve(dtype) in _INTEGERS)
     return node.func.value if whole else node
 

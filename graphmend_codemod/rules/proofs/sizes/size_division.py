@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_name, last_name
+from graphmend_codemod.analysis.patterns import is_literal, is_name, last_name
 from graphmend_codemod.analysis.scope import children, parents_in, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.core.findings import Edit
@@ -86,7 +86,7 @@ def _is_length(site: Site, node: ast.expr) -> bool:
 def _may_differ(call: ast.Call) -> bool:
     mode = next((word.value for word in call.keywords), None)
     positive = isinstance(call.args[1], ast.Constant) and isinstance(call.args[1].value, int) and call.args[1].value > 0
-    return isinstance(mode, ast.Constant) and mode.value == "trunc" and not positive
+    return is_literal(mode, "trunc") and not positive
 
 
 def _divided(site: Site, call: ast.Call, parent: ast.AST) -> str:

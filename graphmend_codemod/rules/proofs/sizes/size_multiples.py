@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import is_name, stores_name
+from graphmend_codemod.analysis.patterns import is_literal, is_name, stores_name
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.rules.framework.site import Site
 
@@ -96,7 +96,7 @@ def _factor(site: Site, statements: Sequence[ast.stmt], name: str) -> ast.expr |
         left = test.left if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq) else None
         if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(left, ast.BinOp):
             continue
-        zero = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value == 0
+        zero = is_literal(test.comparators[0], 0)
         by = isinstance(left.op, ast.Mod) and is_name(left.left, name)
         if zero and by and all(_is_fixed(site, part) for part in walk_in_layers(left.right)):
             return left.right

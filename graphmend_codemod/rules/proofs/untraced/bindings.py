@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk, walk_scope
+from graphmend_codemod.analysis.patterns import all_names, is_name
+from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_scope
 
 _ASSIGNED = "graphmend_assigned"
 """Where a function's tree keeps what its names are assigned, which is asked for again and again."""
@@ -69,7 +69,7 @@ def _bindings(function: FunctionNode) -> dict[str, list[_Binding]]:
     found: dict[str, list[_Binding]] = {}
     for node in walk_scope(function):
         for each in _made_by(node):
-            for bound in {part.id for part in walk(each.target) if isinstance(part, ast.Name)}:
+            for bound in all_names(each.target):
                 found.setdefault(bound, []).append(each)
     return found
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.core.source import SourceError
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -193,7 +194,7 @@ def switched_off(site: Site, node: ast.Call, called: str | None) -> Untraced | N
     """A call of a function of the project that `torch.compiler.disable` keeps out of the graph."""
     scope, function = site.evaluator.scope, node.func
     if called is None and isinstance(function, ast.Attribute) and scope.class_facts is not None:
-        own = isinstance(function.value, ast.Name) and function.value.id == scope.self_name
+        own = is_name(function.value, scope.self_name)
         called = scope.class_facts.methods.get(function.attr) if own else None
     facts = scope.index.function(called) if called is not None and not called.startswith("torch.") else None
     if facts is None or not any(each.partition("(")[0] in _SWITCHES for each in facts.decorators):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
-from graphmend_codemod.analysis.patterns import is_attribute, is_name
+from graphmend_codemod.analysis.patterns import is_attribute, is_literal, is_name
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameter_names, parameters, walk_scope
 from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.core.source import SourceError
@@ -202,7 +202,7 @@ def _given_inside(guess: Guess, frame: Frame, name: str) -> Iterator[Source]:
     """The same for a function that is defined in another one, which calls it by its name."""
     outer, inner = guess.around(frame), frame.node
     for each in walk_scope(outer.node) if outer is not None else ():
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == inner.name:
+        if isinstance(each, ast.Call) and is_name(each.func, inner.name):
             argument = Definition(inner.name, inner).arguments(each).get(name)
             if argument is not None and outer is not None:
                 yield Source(argument, outer)
@@ -278,7 +278,7 @@ def _elements(guess: Guess, source: Source, node: ast.Subscript) -> Iterator[Sou
     for each in held:
         if isinstance(each, ast.Dict):
             pairs = zip(each.keys, each.values, strict=True)
-            yield from (Source(v, frame) for k, v in pairs if isinstance(k, ast.Constant) and k.value == key)
+            yield from (Source(v, frame) for k, v in pairs if is_literal(k, key))
         elif isinstance(each, (ast.Tuple, ast.List)):
             yield from (Source(one, frame) for one in each.elts)
         elif isinstance(each, (ast.ListComp, ast.GeneratorExp)):
