@@ -11,7 +11,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Finding, Safety, Span
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import split
+from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 
 _ASKS = re.compile(r"(?:^|_)(?:(?:dynamo_?|torch_?)?compiling|tracing|scripting|exporting)$")

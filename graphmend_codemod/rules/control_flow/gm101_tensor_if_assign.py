@@ -51,7 +51,7 @@ from graphmend_codemod.rules.framework.rule import (
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import Condition, known_flag, reads_tensor, split
+from graphmend_codemod.rules.proofs.conditions.condition import Condition, known_flag, reads_tensor, split
 from graphmend_codemod.rules.proofs.numbers.chosen_numbers import chosen, kept_choice
 from graphmend_codemod.rules.proofs.select import element_writes
 from graphmend_codemod.rules.proofs.select.select_proof import judge

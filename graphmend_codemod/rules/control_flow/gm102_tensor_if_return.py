@@ -33,7 +33,7 @@ from graphmend_codemod.rules.framework.rule import (
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import Condition, split
+from graphmend_codemod.rules.proofs.conditions.condition import Condition, split
 from graphmend_codemod.rules.proofs.logging.left_out import without_messages
 from graphmend_codemod.rules.proofs.select.assumptions import Facts
 from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves

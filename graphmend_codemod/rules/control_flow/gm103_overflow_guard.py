@@ -19,7 +19,7 @@ from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import Condition, split
+from graphmend_codemod.rules.proofs.conditions.condition import Condition, split
 from graphmend_codemod.rules.proofs.select.select_proof import judge
 from graphmend_codemod.rules.proofs.select.select_text import select_verdict
 from graphmend_codemod.rules.proofs.select.selection import selection_of

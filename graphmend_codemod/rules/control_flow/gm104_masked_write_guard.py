@@ -20,7 +20,7 @@ from graphmend_codemod.rules.framework.edits import beside, in_front
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import split
+from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.masks.masked_writes import asked_mask, masked_write, neutral
 
 _SETUP = """

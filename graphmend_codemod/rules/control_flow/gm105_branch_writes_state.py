@@ -44,7 +44,7 @@ from graphmend_codemod.rules.framework.rule import (
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.condition_parts import is_registered
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import Condition, split
+from graphmend_codemod.rules.proofs.conditions.condition import Condition, split
 from graphmend_codemod.rules.proofs.memory.branch_writes import (
     AttributeWrite,
     arguments_of,

@@ -13,7 +13,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import split
+from graphmend_codemod.rules.proofs.conditions.condition import split
 
 _SETUP = """
 import torch

@@ -20,7 +20,7 @@ from graphmend_codemod.rules.framework.edits import before_if
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import split
+from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.masks.all_ones_test import asks_for_ones, of_dtype
 from graphmend_codemod.rules.proofs.masks.mask_products import Product, is_view, product_of
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of

@@ -28,7 +28,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import own_definition
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import Condition, split
+from graphmend_codemod.rules.proofs.conditions.condition import Condition, split
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.select.selection import Assignment, assignments

@@ -23,7 +23,7 @@ from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import split
+from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
 from graphmend_codemod.rules.proofs.untraced.evidence import assigned
 

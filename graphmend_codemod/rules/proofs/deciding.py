@@ -13,7 +13,7 @@ from graphmend_codemod.analysis.torch_api import RETURNS_TENSOR
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.asked_again import acts
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import known_flag, negated, reads_tensor
+from graphmend_codemod.rules.proofs.conditions.condition import known_flag, negated, reads_tensor
 from graphmend_codemod.rules.proofs.skipped_operands import of_some_element
 
 

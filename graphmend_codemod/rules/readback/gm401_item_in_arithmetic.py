@@ -53,6 +53,12 @@ from graphmend_codemod.rules.framework.rule import (
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.condition_parts import number_of
+from graphmend_codemod.rules.proofs.conditions.type_conditions import (
+    asked_below,
+    own_memory,
+    tensor_facts,
+    tensors_below,
+)
 from graphmend_codemod.rules.proofs.memory.written_inputs import asked_of_gradients
 from graphmend_codemod.rules.proofs.numbers.kept_operands import (
     asked_wide,
@@ -62,7 +68,6 @@ from graphmend_codemod.rules.proofs.numbers.kept_operands import (
     kept_in,
     takes_whole,
 )
-from graphmend_codemod.rules.proofs.proven import asked_below, own_memory, tensor_facts, tensors_below
 
 _SETUP = """
 import torch

@@ -13,7 +13,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import split
+from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.logging.argument_effects import effect_of
 from graphmend_codemod.rules.proofs.logging.log_guard import effect, guard_calls, guard_test, why_not
 from graphmend_codemod.rules.proofs.logging.logcalls import LogCall, find_log_call, judge_arguments

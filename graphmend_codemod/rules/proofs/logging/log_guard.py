@@ -19,7 +19,7 @@ from graphmend_codemod.core.findings import Edit, Original, Replacement, Span
 from graphmend_codemod.core.settings import selects
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import reads_tensor
+from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.logging.argument_effects import effect_in, effect_of
 from graphmend_codemod.rules.proofs.logging.compiling_test import Predicate, predicate
 from graphmend_codemod.rules.proofs.logging.logcalls import (

@@ -19,7 +19,7 @@ from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.edits import computed_in_front
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import Condition
+from graphmend_codemod.rules.proofs.conditions.condition import Condition
 from graphmend_codemod.rules.proofs.unproven import tensor_checks
 
 FILLS = {"copy_": 1, "fill_": 1, "zero_": 0}

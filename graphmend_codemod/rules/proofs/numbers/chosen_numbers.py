@@ -15,9 +15,9 @@ from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import in_front, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import Condition
+from graphmend_codemod.rules.proofs.conditions.condition import Condition
+from graphmend_codemod.rules.proofs.conditions.type_conditions import asked_below, tensor_facts, tensors_below
 from graphmend_codemod.rules.proofs.numbers.kept_operands import held_by_half
-from graphmend_codemod.rules.proofs.proven import asked_below, tensor_facts, tensors_below
 from graphmend_codemod.rules.proofs.unproven import bool_checks, tensor_checks
 
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)

@@ -23,8 +23,8 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions.type_conditions import tensor_facts
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
-from graphmend_codemod.rules.proofs.proven import tensor_facts
 
 _COMMENT = "# The position stays in its tensor: its number would have to be read back to Python."
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Mod, ast.FloorDiv)

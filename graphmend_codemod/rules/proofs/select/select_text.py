@@ -10,7 +10,7 @@ from graphmend_codemod.core.findings import Original, Safety
 from graphmend_codemod.rules.framework.edits import in_front, one_path
 from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import Condition
+from graphmend_codemod.rules.proofs.conditions.condition import Condition
 from graphmend_codemod.rules.proofs.select.assumptions import Facts
 from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves
 from graphmend_codemod.rules.proofs.select.selection import Selection

@@ -17,7 +17,7 @@ from graphmend_codemod.analysis.narrowing import evidence, narrow
 from graphmend_codemod.analysis.values import UNKNOWN
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import Condition, split
+from graphmend_codemod.rules.proofs.conditions.condition import Condition, split
 from graphmend_codemod.rules.proofs.logging.left_out import without_messages
 
 VALUE = "the value"

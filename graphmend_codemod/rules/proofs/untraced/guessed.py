@@ -9,7 +9,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.patterns import is_not
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions_tmp.condition import reads_tensor
+from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.untraced.bindings import element_of
 from graphmend_codemod.rules.proofs.untraced.calls import SIZED, readback, sizes
 from graphmend_codemod.rules.proofs.untraced.evidence import assigned, is_given_to_forward, is_registered

@@ -1,0 +1,1 @@
+"""Tensors that `forward` makes to take gradients for them, and where these go."""
