@@ -16,9 +16,9 @@ from graphmend_codemod.rules.framework.edits import in_front, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition
+from graphmend_codemod.rules.proofs.conditions.test_conditions import bool_checks, tensor_checks
 from graphmend_codemod.rules.proofs.conditions.type_conditions import asked_below, tensor_facts, tensors_below
 from graphmend_codemod.rules.proofs.numbers.kept_operands import held_by_half
-from graphmend_codemod.rules.proofs.unproven import bool_checks, tensor_checks
 
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _OPERATIONS = frozenset("add sub mul div add_ sub_ mul_ div_ multiply divide subtract true_divide".split())
