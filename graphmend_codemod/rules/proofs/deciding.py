@@ -12,8 +12,8 @@ from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import RETURNS_TENSOR
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.asked_again import acts
 from graphmend_codemod.rules.proofs.conditions.condition import known_flag, negated, reads_tensor
+from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
 from graphmend_codemod.rules.proofs.skipped_operands import of_some_element
 
 

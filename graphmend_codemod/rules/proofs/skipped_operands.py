@@ -11,7 +11,7 @@ from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.values import is_bool_or_byte
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.asked_again import acts
+from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
 
 _OF_SOME_ELEMENT = frozenset({"max", "min", "amax", "amin", "argmax", "argmin"})
 

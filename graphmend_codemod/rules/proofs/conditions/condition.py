@@ -11,7 +11,6 @@ from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.patterns import asks_identity, is_not, operands_of
 from graphmend_codemod.analysis.values import BOOL, SCALAR, Origin, ValueKind, is_bool_or_byte
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.asked_again import acts
 from graphmend_codemod.rules.proofs.condition_parts import (
     OPPOSITES,
     Part,
@@ -19,6 +18,7 @@ from graphmend_codemod.rules.proofs.condition_parts import (
     is_registered,
     numbers_compared,
 )
+from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
 from graphmend_codemod.rules.proofs.skipped_operands import asked_earlier, unwrapped, where_skipped
 
 _LOOSE = (ast.Compare, ast.BoolOp, ast.Not, ast.IfExp, ast.Lambda, ast.NamedExpr)
