@@ -50,7 +50,9 @@ def breaking_tests(site: Site) -> tuple[BreakingTest, ...]:
 
 
 def _breaks(site: Site, test: ast.expr) -> bool:
-    from graphmend_codemod.rules.proofs.deciding import is_guarded  # a commit hook that finds nothing does without
+    from graphmend_codemod.rules.proofs.conditions.deciding_operands import (
+        is_guarded,  # a commit hook that finds nothing does without
+    )
 
     value = site.value(test)
     if value.truth is not None or value.compiling is not None or is_guarded(site, test):

@@ -37,7 +37,7 @@ from graphmend_codemod.rules.framework.rule import (
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.deciding import Decision, decision, only_tested
+from graphmend_codemod.rules.proofs.conditions.deciding_operands import Decision, decision, only_tested
 
 _SETUP = """
 import torch

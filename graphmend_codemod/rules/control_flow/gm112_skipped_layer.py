@@ -39,7 +39,7 @@ from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.deciding import Decision, decision
+from graphmend_codemod.rules.proofs.conditions.deciding_operands import Decision, decision
 from graphmend_codemod.rules.proofs.select import skipped_layer
 from graphmend_codemod.rules.proofs.select.skipped_layer import Draw, Ways, Written
 

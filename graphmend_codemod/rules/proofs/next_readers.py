@@ -10,7 +10,7 @@ from graphmend_codemod.analysis.patterns import is_name, mentions, only_target, 
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.deciding import is_plain
+from graphmend_codemod.rules.proofs.conditions.deciding_operands import is_plain
 
 _MAKES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "zeros_like", "ones_like", "empty_like"})
 

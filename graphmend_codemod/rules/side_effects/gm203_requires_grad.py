@@ -30,13 +30,13 @@ from graphmend_codemod.rules.framework.edits import beside, judged
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions.deciding_operands import is_guard
 from graphmend_codemod.rules.proofs.constant_leaves import (
     constant_leaf,
     kept_in_the_graph,
     leaf_made,
     made_of_no_elements,
 )
-from graphmend_codemod.rules.proofs.deciding import is_guard
 from graphmend_codemod.rules.proofs.next_readers import conditions_of_next_readers, is_new
 
 _SETUP = """

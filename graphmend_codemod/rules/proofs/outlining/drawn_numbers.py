@@ -15,7 +15,7 @@ from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.deciding import only_tested, truth_of
+from graphmend_codemod.rules.proofs.conditions.deciding_operands import only_tested, truth_of
 from graphmend_codemod.rules.proofs.outlining.custom_op import naming
 from graphmend_codemod.rules.proofs.outlining.texts.arrays import ARRAY_OPERATOR, DRAWN, FITS, LIKE_DRAWN
 

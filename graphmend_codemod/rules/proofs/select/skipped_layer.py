@@ -17,7 +17,7 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.deciding import (
+from graphmend_codemod.rules.proofs.conditions.deciding_operands import (
     draw_of,
     flag_text,
     is_draw,
