@@ -43,8 +43,8 @@ from graphmend_codemod.rules.framework.rule import (
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.condition_parts import is_registered
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, split
+from graphmend_codemod.rules.proofs.conditions.condition_parts import is_registered
 from graphmend_codemod.rules.proofs.memory.branch_writes import (
     AttributeWrite,
     arguments_of,

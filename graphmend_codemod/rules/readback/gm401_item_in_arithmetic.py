@@ -52,7 +52,7 @@ from graphmend_codemod.rules.framework.rule import (
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.condition_parts import number_of
+from graphmend_codemod.rules.proofs.conditions.condition_parts import number_of
 from graphmend_codemod.rules.proofs.conditions.type_conditions import (
     asked_below,
     own_memory,

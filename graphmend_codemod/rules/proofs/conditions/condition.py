@@ -11,7 +11,7 @@ from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.patterns import asks_identity, is_not, operands_of
 from graphmend_codemod.analysis.values import BOOL, SCALAR, Origin, ValueKind, is_bool_or_byte
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.condition_parts import (
+from graphmend_codemod.rules.proofs.conditions.condition_parts import (
     OPPOSITES,
     Part,
     comparison_call,

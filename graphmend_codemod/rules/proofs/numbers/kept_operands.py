@@ -14,7 +14,7 @@ from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, SCALAR, Value, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.condition_parts import number_of
+from graphmend_codemod.rules.proofs.conditions.condition_parts import number_of
 from graphmend_codemod.rules.proofs.conditions.type_conditions import own_memory, tensor_facts
 from graphmend_codemod.rules.proofs.memory.written_inputs import asked_of_gradients, names_in
 from graphmend_codemod.rules.proofs.untraced.guesses import seems_tensor

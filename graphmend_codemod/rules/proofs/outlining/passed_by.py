@@ -12,8 +12,8 @@ from graphmend_codemod.analysis.patterns import is_name, is_none, is_not, is_wit
 from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.condition_parts import OPPOSITES
 from graphmend_codemod.rules.proofs.conditions.condition import negated
+from graphmend_codemod.rules.proofs.conditions.condition_parts import OPPOSITES
 from graphmend_codemod.rules.proofs.numbers.literals import plain_number
 
 _NEVER_TENSORS = frozenset({AttributeKind.CONSTANT, AttributeKind.CONFIG})
