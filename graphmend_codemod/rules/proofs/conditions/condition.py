@@ -19,7 +19,7 @@ from graphmend_codemod.rules.proofs.conditions.condition_parts import (
     numbers_compared,
 )
 from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
-from graphmend_codemod.rules.proofs.skipped_operands import asked_earlier, unwrapped, where_skipped
+from graphmend_codemod.rules.proofs.conditions.skipped_operands import asked_earlier, unwrapped, where_skipped
 
 _LOOSE = (ast.Compare, ast.BoolOp, ast.Not, ast.IfExp, ast.Lambda, ast.NamedExpr)
 """Operands that keep their brackets: `(a > 0) != True`."""

@@ -14,7 +14,7 @@ from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import known_flag, negated, reads_tensor
 from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
-from graphmend_codemod.rules.proofs.skipped_operands import of_some_element
+from graphmend_codemod.rules.proofs.conditions.skipped_operands import of_some_element
 
 
 class Decision(NamedTuple):

@@ -11,10 +11,10 @@ from graphmend_codemod.rules.framework.edits import in_front, one_path
 from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition
+from graphmend_codemod.rules.proofs.conditions.skipped_operands import unwrapped
 from graphmend_codemod.rules.proofs.select.assumptions import Facts
 from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves
 from graphmend_codemod.rules.proofs.select.selection import Selection
-from graphmend_codemod.rules.proofs.skipped_operands import unwrapped
 
 
 def select_verdict(message: str, selection: Selection, facts: Facts) -> Diagnostic:
