@@ -28,7 +28,7 @@ from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.twins import HELPERS, NAMES, Twin, is_choice, replacement, twin_of
+from graphmend_codemod.rules.proofs.traceable_equivalents import HELPERS, NAMES, Twin, is_choice, replacement, twin_of
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
 
 _SETUP = """
