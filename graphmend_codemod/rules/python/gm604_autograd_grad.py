@@ -30,7 +30,7 @@ from graphmend_codemod.project.index.facts import AttributeKind as _Held
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.new_leaves import is_constant, new_leaf, stored
+from graphmend_codemod.rules.proofs.gradients.gradient_leaves import is_constant, new_leaf, stored
 from graphmend_codemod.rules.proofs.outlining.custom_op import base
 
 _SETUP = """
