@@ -31,7 +31,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.deciding_operands import is_guard
-from graphmend_codemod.rules.proofs.constant_leaves import (
+from graphmend_codemod.rules.proofs.gradients.constant_leaves import (
     constant_leaf,
     kept_in_the_graph,
     leaf_made,
