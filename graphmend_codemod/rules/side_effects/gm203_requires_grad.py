@@ -37,7 +37,7 @@ from graphmend_codemod.rules.proofs.gradients.constant_leaves import (
     leaf_made,
     made_of_no_elements,
 )
-from graphmend_codemod.rules.proofs.next_readers import conditions_of_next_readers, is_new
+from graphmend_codemod.rules.proofs.gradients.next_readers import conditions_of_next_readers, is_new
 
 _SETUP = """
 import torch
