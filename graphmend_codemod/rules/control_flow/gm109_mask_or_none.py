@@ -48,9 +48,9 @@ from graphmend_codemod.rules.proofs.masks.all_ones_test import AllOnesTest, of_d
 from graphmend_codemod.rules.proofs.masks.kept_by_caller import edit_in_caller, is_left_to_eager
 from graphmend_codemod.rules.proofs.masks.mask_products import Products
 from graphmend_codemod.rules.proofs.masks.mask_uses import MaskUses
+from graphmend_codemod.rules.proofs.masks.position_counts import demand_length
 from graphmend_codemod.rules.proofs.masks.prepared_masks import PreparedMask, forms_of
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
-from graphmend_codemod.rules.proofs.positions import demand_length
 
 _SETUP = """
 import torch

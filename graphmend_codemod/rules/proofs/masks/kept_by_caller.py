@@ -19,8 +19,8 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.masks.all_ones_test import AllOnesTest, of_dtype
 from graphmend_codemod.rules.proofs.masks.mask_uses import MaskUses
+from graphmend_codemod.rules.proofs.masks.position_counts import companion_of
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
-from graphmend_codemod.rules.proofs.positions import companion_of
 
 _UNKNOWN = "cannot infer the size of the tensor it multiplies; the sizes may differ when the mask is None"
 
