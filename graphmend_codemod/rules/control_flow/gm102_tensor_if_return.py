@@ -34,7 +34,7 @@ from graphmend_codemod.rules.framework.rule import (
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, split
-from graphmend_codemod.rules.proofs.logging.left_out import without_messages
+from graphmend_codemod.rules.proofs.logging.skipped_messages import without_messages
 from graphmend_codemod.rules.proofs.select.assumptions import Facts
 from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves
 from graphmend_codemod.rules.proofs.select.select_proof import judge
