@@ -11,8 +11,8 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.guards.device_check import DeviceCheck
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
+from graphmend_codemod.rules.proofs.logging.log_calls import find_log_call, why_it_is_read
 from graphmend_codemod.rules.proofs.logging.log_guard import effect
-from graphmend_codemod.rules.proofs.logging.logcalls import find_log_call, why_it_is_read
 from graphmend_codemod.rules.proofs.logging.skipped_messages import without_messages
 
 Check = Callable[[ast.expr], DeviceCheck]

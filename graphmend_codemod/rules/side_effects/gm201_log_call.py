@@ -25,8 +25,8 @@ import ast
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.logging.log_calls import LogCall, find_log_call, judge_arguments
 from graphmend_codemod.rules.proofs.logging.log_guard import effect, guard_calls, is_kept, why_not
-from graphmend_codemod.rules.proofs.logging.logcalls import LogCall, find_log_call, judge_arguments
 
 _SETUP = """
 import logging

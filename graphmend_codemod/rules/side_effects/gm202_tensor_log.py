@@ -15,8 +15,8 @@ from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declin
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.logging.argument_effects import effect_of
+from graphmend_codemod.rules.proofs.logging.log_calls import LogCall, find_log_call, judge_arguments
 from graphmend_codemod.rules.proofs.logging.log_guard import effect, guard_calls, guard_test, why_not
-from graphmend_codemod.rules.proofs.logging.logcalls import LogCall, find_log_call, judge_arguments
 
 _SETUP = """
 import logging

@@ -22,7 +22,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.logging.argument_effects import effect_in, effect_of
 from graphmend_codemod.rules.proofs.logging.compiling_test import Predicate, predicate
-from graphmend_codemod.rules.proofs.logging.logcalls import (
+from graphmend_codemod.rules.proofs.logging.log_calls import (
     LogCall,
     find_log_call,
     judge_arguments,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.argument_effects import effect_of
+from graphmend_codemod.rules.proofs.logging.log_calls import find_log_call
 from graphmend_codemod.rules.proofs.logging.log_guard import effect, why_not
-from graphmend_codemod.rules.proofs.logging.logcalls import find_log_call
 
 
 def without_messages(site: Site, body: Sequence[ast.stmt]) -> list[ast.stmt]:

@@ -14,7 +14,7 @@ from graphmend_codemod.analysis.patterns import stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.logging.logcalls import LOG_METHODS, find_log_call
+from graphmend_codemod.rules.proofs.logging.log_calls import LOG_METHODS, find_log_call
 
 Functions = Mapping[str, FunctionNode]
 
