@@ -12,7 +12,7 @@ from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
-from graphmend_codemod.rules.proofs.numbers.elements import may_be_tensor
+from graphmend_codemod.rules.proofs.numbers.list_elements import may_be_tensor
 from graphmend_codemod.rules.proofs.untraced.calls import ordered
 from graphmend_codemod.rules.proofs.untraced.evidence import is_mask, is_registered, is_tensor_or_number
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
