@@ -38,7 +38,7 @@ from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Lin
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.numbers.known_callers import KnownCallers, is_parameter
 from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
-from graphmend_codemod.rules.proofs.numbers.loops import iterated
+from graphmend_codemod.rules.proofs.numbers.number_loops import iterated
 from graphmend_codemod.rules.proofs.numbers.uses import NumberUses
 
 _SETUP = """
