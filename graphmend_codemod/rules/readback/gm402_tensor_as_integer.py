@@ -39,7 +39,7 @@ from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.numbers.known_callers import KnownCallers, is_parameter
 from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
 from graphmend_codemod.rules.proofs.numbers.number_loops import iterated
-from graphmend_codemod.rules.proofs.numbers.uses import NumberUses
+from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 
 _SETUP = """
 import torch

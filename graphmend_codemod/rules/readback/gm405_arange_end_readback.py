@@ -40,7 +40,7 @@ from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.default_ranges import Made, asked_for_none, changes, made_where_none
-from graphmend_codemod.rules.proofs.numbers.uses import NumberUses
+from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 
 _SETUP = """
 import torch

@@ -40,7 +40,7 @@ from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.counted_numbers import Counted, counted, is_element_of
-from graphmend_codemod.rules.proofs.numbers.uses import NumberUses
+from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 
 _SETUP = """
 import torch

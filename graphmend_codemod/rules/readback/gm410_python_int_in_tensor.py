@@ -43,7 +43,7 @@ from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front, with_
 from graphmend_codemod.rules.proofs.sizes.spelled import is_size
 
 if TYPE_CHECKING:
-    from graphmend_codemod.rules.proofs.numbers.uses import NumberUses
+    from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 
 _SETUP = """
 import numpy as np
@@ -177,7 +177,7 @@ def made_of_numbers(site: Site, node: ast.Assign) -> Diagnostic | None:
     if len(node.targets) != 1 or not isinstance(target, ast.Name) or not elements:
         return None
     from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls  # a commit hook waits for them
-    from graphmend_codemod.rules.proofs.numbers.uses import NumberUses
+    from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 
     sure = sure_calls(site)
     function = sure.calls.at(site.evaluator.scope.node.lineno)

@@ -13,7 +13,7 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.patterns import is_integer, is_name, is_not
 from graphmend_codemod.analysis.scope import parameter_names, walk_scope
 from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
-from graphmend_codemod.rules.proofs.numbers.uses import COMPARED
+from graphmend_codemod.rules.proofs.numbers.number_uses import COMPARED
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
-from graphmend_codemod.rules.proofs.numbers.uses import NumberUses
+from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 
 ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
 _BUILTINS = ("all", "int", "isinstance", "list", "tuple", "type")

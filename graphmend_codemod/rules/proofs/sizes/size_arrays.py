@@ -15,7 +15,7 @@ from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, own
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import array_made, whole_numbers
-from graphmend_codemod.rules.proofs.numbers.uses import NumberUses
+from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 
 _ELEMENTWISE = (ast.Add, ast.Sub, ast.Mult)
 _COMMENT = "# Integers, element by element: an array would be a tensor, and its elements no sizes."
