@@ -25,7 +25,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
-from graphmend_codemod.rules.proofs.sizes.spelled import is_shape, is_size
+from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape, is_size
 
 _SETUP = """
 import torch

@@ -40,7 +40,7 @@ from graphmend_codemod.rules.framework.rule import (
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front, with_numbers
-from graphmend_codemod.rules.proofs.sizes.spelled import is_size
+from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 if TYPE_CHECKING:
     from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses

@@ -20,7 +20,7 @@ from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.known_sizes import is_only_read
-from graphmend_codemod.rules.proofs.sizes.spelled import is_size
+from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 _MAKES = torch_api.name_set(
     "eye ones zeros full arange tensor ones_like zeros_like full_like tril_indices triu_indices"

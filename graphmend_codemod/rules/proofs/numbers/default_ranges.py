@@ -9,7 +9,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis.patterns import is_none, same, stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.sizes.spelled import is_size
+from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 
 class Made(NamedTuple):

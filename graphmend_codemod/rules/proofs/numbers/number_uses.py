@@ -21,7 +21,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, beside_compile_paths
 from graphmend_codemod.rules.proofs.numbers.number_loops import behind, iterated, loop_around
-from graphmend_codemod.rules.proofs.sizes.spelled import is_size
+from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 COMPARED = (ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.Eq, ast.NotEq)
 _TESTED = (ast.If, ast.While, ast.IfExp, ast.Assert)

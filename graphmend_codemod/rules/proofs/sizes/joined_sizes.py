@@ -12,7 +12,7 @@ from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import binds
-from graphmend_codemod.rules.proofs.sizes.spelled import is_shape, is_size
+from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape, is_size
 
 AS_SIZE = "_as_size"
 

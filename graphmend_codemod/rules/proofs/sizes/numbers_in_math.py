@@ -11,7 +11,7 @@ from graphmend_codemod.analysis.values import Origin, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import whole_numbers
-from graphmend_codemod.rules.proofs.sizes.spelled import is_shape, is_size
+from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape, is_size
 
 _SAME_IN_MATH = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
 

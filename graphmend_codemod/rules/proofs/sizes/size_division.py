@@ -17,7 +17,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.size_multiples import told_multiples
-from graphmend_codemod.rules.proofs.sizes.spelled import is_size
+from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 _TAKES_SIZES = frozenset(
     """view reshape expand repeat new_zeros new_ones new_empty new_full zeros ones empty full arange narrow

@@ -12,7 +12,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import whole_numbers
-from graphmend_codemod.rules.proofs.sizes.spelled import is_shape
+from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape
 
 
 def read_products(site: Site, node: ast.expr) -> list[tuple[ast.Call, ast.expr]]:
