@@ -55,7 +55,7 @@ from graphmend_codemod.rules.framework.rule import (
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.guards import checking_calls, raised
+from graphmend_codemod.rules.guards import checking_calls, raised_exceptions
 from graphmend_codemod.rules.guards.device_check import DeviceCheck
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, fails_early, split
 from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
@@ -200,7 +200,7 @@ rule = Rule(
 @rule.on(ast.If, candidate="test")
 def raising_branch(site: Site, node: ast.If) -> Diagnostic | None:
     """`if t: raise ...`, also where a Python condition inside chooses the exception."""
-    if not raised.raises(node.body) or (condition := split(site, node.test)) is None:
+    if not raised_exceptions.raises(node.body) or (condition := split(site, node.test)) is None:
         return None
     message = f"data-dependent `raise`: `{speculation.short(node.test)}`"
     early = len(condition.tensors) == 1 and fails_early(condition.tensors[0], ast.Or)
@@ -231,7 +231,9 @@ def _in_front(site: Site, node: ast.If, condition: Condition, early: bool) -> Ed
     facts = _facts(site, condition, early)
 
     def checked(deeper: int) -> str:
-        return raised.checks(site, node.body, lambda said: _check(site, condition, said, inverse=True), deeper)
+        return raised_exceptions.checks(
+            site, node.body, lambda said: _check(site, condition, said, inverse=True), deeper
+        )
 
     first, later = _static_parts(site, node.test, condition)
     if not later:
