@@ -38,7 +38,7 @@ class AssignedFunctions:
 
     def _leads(self, owner: str, module: Module, item: ClassSummary, value: Value) -> bool:
         if self._layers or value.kind != "call" or value.wraps or value.holds:
-            return value.kind in ("call", "other")
+            return value.kind in ("call", "other") or (value.kind == "argument" and bool(value.holds))
         callee = self._index.scoped(module, module.functions.get(f"{item.qualname}.__init__"), value.spelled)
         if callee is None or self._index.class_summary(callee) is None:
             return False

@@ -115,7 +115,9 @@ class Receivers:
             return self.returned(callee) if callee is not None else []
         if value.kind == "argument" and value.spelled:
             return self.annotated(module, scope, value.spelled)
-        return []
+        made = (each[:-2] for each in value.holds if each.endswith("()"))
+        callees = (self._index.scoped(module, scope, each) for each in made)
+        return [found for callee in callees if callee is not None for found in self.returned(callee)]
 
     def annotated(self, module: Module, function: FunctionSummary | None, text: str) -> list[str]:
         """Classes of the project that an annotation names."""

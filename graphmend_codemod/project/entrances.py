@@ -50,10 +50,10 @@ def entrances(index: ProjectIndex, module: Module, traced: frozenset[tuple[str, 
                 yield Step(module, method, qualified, f"{method.name} of {item.qualname}")
         elif "forward" in defined and _is_others_module(index, qualified, defined["forward"]):
             yield Step(module, defined["forward"], qualified, f"forward of {item.qualname}")
-        elif _is_distribution(index, qualified):
+        elif _is_of_torch(index, qualified):
             for method in defined.values():
                 if method.name not in CONSTRUCTORS:
-                    yield Step(module, method, qualified, f"distribution {item.qualname}")
+                    yield Step(module, method, qualified, f"method of {item.qualname}")
     for function in module.summary.functions:
         own = f"{name}.{function.owner}" if function.owner else None
         if function.decorators and not families.COMPILERS.isdisjoint(index.decorators(module, function)):
@@ -85,8 +85,10 @@ def _is_others_module(index: ProjectIndex, qualified: str, forward: FunctionSumm
     return any("." in base and base.partition(".")[0] not in _OF_OTHER_THINGS for base in bases)
 
 
-def _is_distribution(index: ProjectIndex, qualified: str) -> bool:
-    return any(base.startswith("torch.distributions.") for base in index.linear(qualified)[1:])
+def _is_of_torch(index: ProjectIndex, qualified: str) -> bool:
+    """True for a distribution, and for a class of tensors: models compute with them as with torch's own."""
+    bases = index.linear(qualified)[1:]
+    return any(base.startswith("torch.distributions.") or base == "torch.Tensor" for base in bases)
 
 
 def offered(index: ProjectIndex, modules: Iterable[Module]) -> Iterator[Step]:
@@ -106,6 +108,30 @@ def offered(index: ProjectIndex, modules: Iterable[Module]) -> Iterator[Step]:
                     yield Step(*known, None, f"{known[1].name}, which {name} exports")
             else:
                 yield from _methods(index, qualified, name)
+    yield from _uncalled(index, modules, names)
+
+
+def _uncalled(index: ProjectIndex, modules: Iterable[Module], names: Iterable[str]) -> Iterator[Step]:
+    """The functions of a package that take tensors and that nothing in it names: they are there for others to call."""
+    packages = {name for name in names if (top := index.module(name)) is not None and top.summary.package}
+    inside = [module for module in modules if module.summary.name.partition(".")[0] in packages]
+    used = {_last(ref) for module in inside for each in module.summary.functions for ref in each.refs}
+    used |= {_last(name) for module in inside for each in module.summary.functions for name in each.decorators}
+    for module in inside:
+        if not _ASIDE.isdisjoint(module.summary.name.split(".")):
+            continue
+        for function in module.summary.functions:
+            here = TENSORS in function.returned and not function.owner and not function.decorators
+            if here and function.name not in used and not function.name.startswith("_"):
+                yield Step(module, function, None, f"{function.name}, which nothing in {module.summary.name} calls")
+
+
+def _last(spelled: str) -> str:
+    return spelled.removesuffix("()").rpartition(".")[2]
+
+
+_ASIDE = frozenset("benchmark benchmarks conftest examples script scripts setup test testing tests".split())
+"""Parts of a project that no model is built from."""
 
 
 def _methods(index: ProjectIndex, qualified: str, package: str) -> Iterator[Step]:

@@ -35,7 +35,6 @@ def reached_functions(index: ProjectIndex, modules: Iterable[Module]) -> dict[st
 
 class Search:
     """A search from the forwards and compiled functions of `modules`. Before it runs, its result is where it begins.
-
     It begins at `traced` as well: path and qualified name of functions that Dynamo traced in a recorded run.
     """
 
@@ -57,7 +56,6 @@ class Search:
         self._called: set[tuple[str, str]] = set()
         self._looked_up: set[tuple[str, str, bool]] = set()
         self._traced = traced
-
         self._begin()
 
     def _begin(self) -> None:
@@ -372,7 +370,10 @@ class Search:
             if step.own is not None and rest and "." not in rest:
                 self._method(step.own, rest, step.via)
             return
-        found = self._index.scoped(step.module, step.function, name)
+        found = self._index.scoped(step.module, step.function, name.removesuffix("()"))
+        if found is not None and name.endswith("()"):
+            self._call_instance(found, step.via)
+            return
         if found is None or self._target(found, False, step):
             return
         home, _, last = found.rpartition(".")

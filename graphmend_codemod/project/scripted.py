@@ -47,7 +47,7 @@ def scripted_functions(index: ProjectIndex, modules: Iterable[Module]) -> Script
 def held_modules(index: ProjectIndex, module: Module, scope: FunctionSummary | None, value: Value) -> Iterator[str]:
     """Classes of modules that an attribute may hold, in a container as well: of a long assignment all that the file
     defines or imports."""
-    names = {value.spelled, *value.holds, *_CLASSES.findall(value.text)}
+    names = {value.spelled, *(each.removesuffix("()") for each in value.holds), *_CLASSES.findall(value.text)}
     if not value.text and (value.kind == "other" or value.spelled.rpartition(".")[2] in _CONTAINERS):
         names |= {item.qualname for item in module.summary.classes}
         names |= {each.name for each in module.summary.bindings if each.kind == "import" and each.name[:1].isupper()}

@@ -216,7 +216,44 @@ def test_functions_that_a_package_exports_are_traced_if_they_take_tensors(tmp_pa
     named = "from ._impl import Lines, Plan, Trainer, solve, download\n"
     init = f"{named}try:\n    from ._impl import other\nexcept ImportError: ...\n"
     found = reached_names(tmp_path, {"lib/__init__.py": init, "lib/_impl.py": solve, "main.py": script})
-    assert found == {"solve", "checked", "Solver.__init__", "Solver.integrate", "Plan.sample", "Plan._hidden"}
+    plan = {"Plan.sample", "Plan._hidden"}
+    assert found == {"solve", "checked", "Solver.__init__", "Solver.integrate", *plan, "other"}
+
+
+def test_functions_of_a_package_that_take_tensors_and_that_nothing_calls_are_traced(tmp_path: Path) -> None:
+    losses = """
+        import torch
+        def ranked(scores: torch.Tensor): return sorted_by(scores)
+        def sorted_by(scores: torch.Tensor): return scores
+        def prepared(batch: torch.Tensor): ...
+        def _own(scores: torch.Tensor): ...
+        def named(path: str): ...
+        @register
+        def registered(scores: torch.Tensor): ...
+    """
+    files = {
+        "lib/__init__.py": "",
+        "lib/losses/__init__.py": "",
+        "lib/losses/ranks.py": losses,
+        "lib/training.py": "import torch\nfrom lib.losses.ranks import prepared\ndef train(): prepared(1)\n",
+        "lib/tests/some.py": "import torch\ndef check(x: torch.Tensor): ...\n",
+        "loose.py": "import torch\ndef run(x: torch.Tensor): ...\n",
+    }
+    assert reached_names(tmp_path, files) == {"ranked", "sorted_by"}
+
+
+def test_methods_of_a_class_of_tensors_are_traced(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        import torch
+        class Group(torch.Tensor):
+            def __new__(cls, data): return data
+            def __matmul__(self, other): return self.act(other)
+            def act(self, other): return other
+        """,
+    )
+    assert found == {"Group.__matmul__", "Group.act"}
 
 
 def test_what_only_others_call_is_told_from_what_a_module_calls(tmp_path: Path) -> None:

@@ -324,3 +324,45 @@ def test_methods_that_a_table_or_a_default_gives_an_attribute_are_traced(tmp_pat
     assert found == {
         "A.forward", "Field.__init__", "Field.no_drift", "Field.full", "Field.slow", "Field.none",
     }  # fmt: skip
+
+
+def test_a_function_that_is_a_default_is_followed(tmp_path: Path) -> None:
+    files = {
+        "decode.py": "def best(x): return x.argmax()\ndef spare(x): return x\n",
+        "main.py": """
+            from torch import nn
+            import decode
+            def near(a, b): return a - b
+            class M(nn.Module):
+                def __init__(self, distance=near):
+                    super().__init__()
+                    self.distance = distance
+                def forward(self, x): return read(self.distance(x, x))
+            def read(x, decoder=decode.best): return decoder(x)
+        """,
+    }
+    assert reached_names(tmp_path, files) == {"M.forward", "near", "read", "best"}
+
+
+def test_classes_that_an_attribute_chooses_between_are_followed(tmp_path: Path) -> None:
+    files = {
+        "main.py": """
+            from torch import nn
+            class Stepper:
+                def step(self, x): return x
+            class Other:
+                def step(self, x): return x
+            class Called:
+                def __call__(self, x): return x
+            def one(x): return x
+            def two(x): return x
+            class M(nn.Module):
+                def __init__(self, stepper=None, called=None, kind=""):
+                    super().__init__()
+                    self.stepper = Stepper() if stepper is None else stepper
+                    self.called = called or Called()
+                    self.choice = one if kind else two
+                def forward(self, x): return self.called(self.choice(self.stepper.step(x)))
+        """,
+    }
+    assert reached_names(tmp_path, files) == {"M.forward", "Stepper.step", "Called.__call__", "one", "two"}

@@ -84,6 +84,10 @@ def found(source: str) -> list[tuple[str, str]]:
             "may be a data-dependent branch: `p <= 0`",
         ),
         ("x = x[ids == 1]", "boolean-mask indexing"),
+        ("x = x + torch.from_numpy(numpy.asanyarray([1, 2]))", "a function of NumPy without a counterpart"),
+        ("x = x + len(numpy.delete([1, 2], 0))", "a function of NumPy without a counterpart"),
+        ("x = torch.repeat_interleave(ids)", "output has a data-dependent shape"),
+        ("x = x.as_subclass(torch.Tensor)", "makes a tensor one of another class"),
         ("first = other > 0\nboth = first & (other < 1)\nx = other[both]", "boolean-mask indexing"),
         ("rows = [torch.arange(n) for n in ids]\nx = x + ids.argwhere()", "uses a tensor as a size (device sync)"),
         (
@@ -218,6 +222,9 @@ def _endings(name: str) -> set[str]:
         lambda x: torch.cov(x[0]),
         lambda x: _under(torch.backends.cudnn.flags(enabled=False), x),
         lambda x: _under(numpy.errstate(all="ignore"), x),
+        lambda x: x + torch.from_numpy(numpy.asanyarray([1.0])),
+        lambda x: x + len(numpy.delete([1, 2], 0)),
+        lambda x: torch.repeat_interleave(x.long().flatten()),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Dynamo does not know:UserWarning")
@@ -225,6 +232,53 @@ def test_dynamo_does_refuse_it(refuses: Callable[[torch.Tensor], object]) -> Non
     torch._dynamo.reset()
     with torch._dynamo.error_on_graph_break(True), pytest.raises(torch._dynamo.exc.Unsupported):
         torch.compile(refuses, backend="eager")(torch.ones(1, 4, 4))
+
+
+def test_numpy_in_torch_lacks_what_is_said_to_be_unknown_to_it() -> None:
+    known = {id(getattr(numpy, name)) for name in dir(torch._numpy) if hasattr(numpy, name)}
+    unknown = candidates.UNKNOWN_TO_TORCH | candidates.UNKNOWN_AS_NUMPY
+    assert [name for name in sorted(unknown) if id(getattr(numpy, name, None)) in known] == ["isscalar"]
+
+
+def test_a_spectrogram_of_torchaudio_is_named() -> None:
+    source = """
+import torchaudio
+from torch import nn
+from torchaudio.transforms import Spectrogram
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.spectrum = Spectrogram(64)
+        self.mel = torchaudio.transforms.MelSpectrogram()
+        self.other = torchaudio.transforms.AmplitudeToDB()
+
+    def forward(self, x):
+        x = self.spectrum(x)
+        x = x + self.mel(x)
+        return self.other(x)
+"""
+    assert [does for _, does in found(source)] == [
+        "computes a spectrogram with torchaudio: `self.spectrum(x)`",
+        "computes a spectrogram with torchaudio: `self.mel(x)`",
+    ]
+
+
+def test_the_check_of_a_sample_is_named() -> None:
+    source = """
+import torch
+
+
+class Shifted(torch.distributions.Distribution):
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return value - 1
+"""
+    assert [does for _, does in found(source)] == [
+        "checks the values of a sample (data-dependent branch): `self._validate_sample(value)`"
+    ]
 
 
 @pytest.mark.parametrize("test", ["self.started", "not self.started", "x.dim() > 2 and self.started"])

@@ -13,7 +13,8 @@ from graphmend_codemod.project.summary.spelling import Lines
 class Body:
     """What a walk over one function body collects. `own` is the name of its first parameter if that is an instance.
 
-    `parameters` have their annotations, `python` are those with a default that is no tensor. `names` are plain names
+    `parameters` have their annotations, `python` are those with a default that is no tensor, `defaults` the names that
+    are defaults. `names` are plain names
     read, `reads` dotted ones, `calls` what is called (`?.f` on something unknown). `values` are those that local names
     are assigned.
     """
@@ -25,6 +26,7 @@ class Body:
         self.own = own
         self.parameters = parameters or {}
         self.python = python
+        self.defaults: dict[str, str] = {}
         self.names: set[str] = set()
         self.reads: set[str] = set()
         self.calls: set[str] = set()

@@ -24,6 +24,7 @@ from graphmend_codemod.project.summary.candidates import (
     REFUSED,
     REFUSED_WITH_OWNER,
     REPLACED,
+    UNKNOWN_AS_NUMPY,
     UNKNOWN_TO_TORCH,
     is_log_call,
 )
@@ -44,6 +45,7 @@ _SIZED = frozenset(
 _LAMBDAS = frozenset({"filter", "reduce", "sorted", "max", "min"})
 _LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "LayerNorm", "BatchNorm2d", "Embedding", "Sequential"})
 _OF_MATH = frozenset({"ceil", "exp", "floor", "isfinite", "isinf", "isnan", "log", "log2", "pow", "sqrt"})
+_NUMPY = ("np.", "numpy.")
 _REFUSED_MODULES = ("np.polynomial.", "numpy.polynomial.", "scipy.")
 _TESTS = frozenset({ast.Name, ast.BoolOp, ast.Compare})
 _SAID = frozenset({"requires_grad", "validate_args"})
@@ -75,6 +77,7 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
         or ".random." in spelled
         or spelled.startswith(_REFUSED_MODULES)
         or last in UNKNOWN_TO_TORCH
+        or (last in UNKNOWN_AS_NUMPY and spelled.startswith(_NUMPY))
     ):
         body.value = True
     if node.args and not body.value and _asks_reduced(node.args[0]):

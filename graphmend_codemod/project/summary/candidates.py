@@ -33,6 +33,8 @@ CHOOSES_ROWS = frozenset({"nonzero", "argwhere", "unique", "unique_consecutive",
 """Functions and methods whose result has as many rows as the data says; `where` with one argument as well."""
 RECURRENT = frozenset({"LSTM", "GRU", "RNN", "CTCLoss"})
 """Layers of torch.nn that Dynamo does not trace."""
+SPECTRA = frozenset({"InverseSpectrogram", "LFCC", "MFCC", "MelSpectrogram", "Spectrogram"})
+"""Transforms of torchaudio that Dynamo does not trace."""
 _NAMED_RECURRENT = ("rnn", "lstm", "gru")
 ANSWERS = frozenset({"equal", "allclose", "is_nonzero"})
 """Functions and methods of tensors that read a bool back."""
@@ -49,7 +51,7 @@ REFUSED = frozenset(
         "share_memory_", "filterwarnings", "errstate", "get_num_threads", "set_num_threads", "getfullargspec",
         "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", 
         "load_state_dict", "trunc_normal_", "catch_warnings", "simplefilter", "set_detect_anomaly", 
-         "default_rng", 
+         "default_rng", "_validate_sample", "as_subclass",
     }
 )  # fmt: skip
 """Functions that Dynamo does not trace, by the last part of their names; `one_hot` without a number of classes, too."""
@@ -63,21 +65,28 @@ REFUSED_WITH_OWNER = frozenset(
         "functional.vjp", "functional.jvp", "functional.hvp", "functional.vhp", "builtins.open",
         "builtins.eval", "copy.copy", "torch.cov", "cudnn.flags", "cuda.device_count", "mps.is_available",
         "bisect.bisect", "pickle.dumps", "pickle.loads", "hashlib.md5", "hashlib.sha256",
-        "np.pad", "numpy.pad", "np.where", "numpy.where",
+        "np.pad", "numpy.pad", "np.where", "numpy.where", "functional.spectrogram", "functional.inverse_spectrogram",
+        "F.spectrogram", "mkl.is_available",
     }
 )  # fmt: skip
 """Those of which only the last two parts tell."""
 GUESSED = frozenset({"deepcopy", "randint", "randrange", "uniform"})
 """Functions that Dynamo does not trace where their arguments, or what becomes of their results, say so."""
 UNKNOWN_TO_TORCH = frozenset(
-    {
-        "apply_along_axis", "argpartition", "digitize", "ediff1d", "interp", "intersect1d", "isin", "lexsort",
-        "nanargmax", "nanargmin", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanstd", "nansum", "nanvar",
-        "piecewise", "polyfit", "polyval", "ravel_multi_index", "roots", "setdiff1d", "setxor1d", "union1d",
-        "unravel_index", "unwrap",
-    }
-)  # fmt: skip
+    """apply_along_axis apply_over_axes argpartition asanyarray asarray_chkfinite asfortranarray bitwise_count
+    busday_count busday_offset cumulative_prod cumulative_sum digitize ediff1d einsum_path frombuffer fromfunction
+    fromiter frompyfunc histogram_bin_edges interp intersect1d isfortran isin ix_ lexsort mask_indices may_share_memory
+    nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile nanstd
+    nansum nanvar packbits piecewise polyadd polyder polydiv polyfit polyint polymul polysub polyval putmask
+    ravel_multi_index roots setdiff1d setxor1d shares_memory sort_complex trapezoid trim_zeros union1d unpackbits
+    unravel_index unwrap vecdot""".split()
+)
 """Functions of NumPy that `torch._numpy` lacks."""
+UNKNOWN_AS_NUMPY = frozenset(
+    """astype block compress delete extract frexp insert isscalar iterable load loadtxt
+    matrix_transpose partition place poly promote_types require save select spacing""".split()
+)
+"""More of them, whose names other things have as well, and `isscalar`, which answers with a Python bool."""
 REPLACED = frozenset({"Variable", "sdp_kernel", "_is_tracing", "next_fast_len", "get_default_device"})
 """Functions that Dynamo does not trace, where it traces another one that does the same; `torch.jit.isinstance`, too."""
 OLD_SIGNATURES = frozenset({"add_", "addcmul_", "addcdiv_"})

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from graphmend_codemod.project.summary.assignments import written
 from graphmend_codemod.project.summary.body import Body, settle
-from graphmend_codemod.project.summary.candidates import RECURRENT, is_named_recurrent, is_python_annotation
+from graphmend_codemod.project.summary.candidates import RECURRENT, SPECTRA, is_named_recurrent, is_python_annotation
 from graphmend_codemod.project.summary.check_functions import noted
 from graphmend_codemod.project.summary.computing import COMPUTES, only_computes
 from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS, may_swallow
@@ -26,6 +25,7 @@ from graphmend_codemod.project.summary.records import (
     Write,
 )
 from graphmend_codemod.project.summary.references import UNINTERESTING_ROOTS, Around, Head, Pending, finish
+from graphmend_codemod.project.summary.signatures import defaults, python_parameters, signature
 from graphmend_codemod.project.summary.spelling import Lines, decorator, dotted, value_of
 from graphmend_codemod.project.summary.walking import (
     import_root,
@@ -37,7 +37,6 @@ from graphmend_codemod.project.summary.walking import (
 )
 
 _COMPILE_CALL = re.compile(r"compile\s*\(")
-_NONE: frozenset[str] = frozenset()
 
 
 class _Class(NamedTuple):
@@ -119,7 +118,7 @@ def _with_modules(functions: list[FunctionSummary], classes: list[ClassSummary])
 
 
 def _is_refused_layer(made: str) -> bool:
-    return made in RECURRENT or made.startswith("Random") or made == "ColorJitter"
+    return made in RECURRENT or made in SPECTRA or made.startswith("Random") or made == "ColorJitter"
 
 
 def _with_lists(functions: list[FunctionSummary], tree: ast.Module, text: str) -> list[FunctionSummary]:
@@ -301,6 +300,8 @@ def _attributes(body: Body, lines: Lines, construction: bool) -> list[Attribute]
     for name, kind, node in body.attributes:
         if not kind and node is not None:
             value = value_of(node, lines, untouched, body.parameters)
+            if value.kind == "argument" and (default := body.defaults.get(value.text)):
+                value = value._replace(holds=(default,))
         else:
             value = Value(kind, text=lines.text(node) if node is not None else "")
         found.append(Attribute(name, value))
@@ -317,13 +318,16 @@ def _function(
 ) -> None:
     lines = scan.lines
     decorators = tuple(filter(None, map(decorator, node.decorator_list))) if node.decorator_list else ()
-    parameters, annotations = _signature(node.args, lines)
+    parameters, annotations = signature(node.args, lines)
     own = next(iter(parameters), "") if owner and "staticmethod" not in decorators else ""
-    body = Body(lines, own, parameters, _python_parameters(node.args))
+    body = Body(lines, own, parameters, python_parameters(node.args))
+    body.defaults = defaults(node.args)
     if light and not scan.compiles:
         walk_construction(node.body, body)
     else:
         walk(node.body, body)
+    for spelled in body.defaults.values():
+        (body.reads if "." in spelled else body.names).add(spelled)
     end = node.end_lineno or node.lineno
     returns = lines.annotation(node.returns)
     local = body.stores.union(parameters)
@@ -357,43 +361,9 @@ def _function(
             _function(inner, f"{qualname}.{inner.name}", scan, outer=qualname)
 
 
-def _python_parameters(arguments: ast.arguments) -> AbstractSet[str]:
-    """Parameters whose default says that they are switches or numbers, for want of an annotation."""
-    if not arguments.defaults and not arguments.kw_defaults:
-        return _NONE
-    positional = [*arguments.posonlyargs, *arguments.args]
-    defaults = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
-    defaults += [pair for pair in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if pair[1]]  # type: ignore[misc]
-    return {
-        each.arg
-        for each, default in defaults
-        if each.annotation is None and type(default) is ast.Constant and default.value is not None
-    }
-
-
 def _free(body: Body, local: set[str]) -> bool:
     return any(name not in local for name in body.asked)
 
 
 def _asks_self(body: Body) -> bool:
     return any(name.startswith("self.") for name in body.asked)
-
-
-def _signature(arguments: ast.arguments, lines: Lines) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
-    """All parameters with their annotations, empty for none, and those that have one."""
-    parameters: dict[str, str] = {}
-    annotated = []
-    for each in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
-        if each.annotation is None:
-            parameters[each.arg] = ""
-        else:
-            spelled = lines.annotation(each.annotation)
-            parameters[each.arg] = spelled
-            annotated.append((each.arg, spelled))
-    for extra, shape in ((arguments.vararg, "tuple"), (arguments.kwarg, "dict")):
-        if extra is not None:
-            spelled = f"{shape}[{lines.annotation(extra.annotation)}]" if extra.annotation is not None else ""
-            parameters[extra.arg] = spelled
-            if spelled:
-                annotated.append((extra.arg, spelled))
-    return parameters, tuple(annotated)

@@ -125,8 +125,16 @@ def value_of(
         if root in parameters or (parameters and spelled.startswith("self.config.")):
             return Value("config", text=text)
         return Value("other", spelled, text)
-    holds = _displayed(node)
+    holds = _between(node) if type(node) is ast.IfExp or type(node) is ast.BoolOp else _displayed(node)
     return Value("other", text=text, holds=holds)
+
+
+def _between(node: ast.expr) -> tuple[str, ...]:
+    """What `Default() if given is None else given` and `given or default` choose between, a call as `Default()`."""
+    parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else getattr(node, "values", [])
+    called = (part.func if isinstance(part, ast.Call) else part for part in parts)
+    ends = ("()" if isinstance(part, ast.Call) else "" for part in parts)
+    return tuple(f"{name}{end}" for each, end in zip(called, ends, strict=True) if (name := dotted(each)))
 
 
 def _call(node: ast.Call, text: str, parameters: Collection[str]) -> Value:

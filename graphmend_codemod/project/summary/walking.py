@@ -206,20 +206,21 @@ def _list(node: ast.ListComp, body: Body, stack: list[Any]) -> None:
 
 def _for(node: ast.For | ast.AsyncFor, body: Body, stack: list[Any]) -> None:
     body.loops = True
-    _steps(node.iter, body)
+    _steps(node, body)
     loop_target(node.target, node.iter, body)
     _rest(node, body, stack)
 
 
-def _steps(iterated: ast.expr, body: Body) -> None:
-    """Note a loop over what is named as lengths are, alone or in step with something: they may be a tensor."""
+def _steps(node: ast.For | ast.AsyncFor | ast.comprehension, body: Body) -> None:
+    """Note a loop over what is named as lengths or shapes are, alone or in step: they may be a tensor."""
+    iterated = node.iter
     for each in iterated.args if type(iterated) is ast.Call else (iterated,):
-        if type(each) is ast.Name and each.id.endswith(("lens", "lengths")):
+        if type(each) is ast.Name and each.id.endswith(("lens", "lengths", "shapes")):
             body.value = True
 
 
 def _comprehension(node: ast.comprehension, body: Body, stack: list[Any]) -> None:
-    _steps(node.iter, body)
+    _steps(node, body)
     loop_target(node.target, node.iter, body)
     body.tests += node.ifs
     _rest(node, body, stack)

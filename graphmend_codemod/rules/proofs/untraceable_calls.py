@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.project.summary.candidates import UNKNOWN_TO_TORCH
+from graphmend_codemod.project.summary.candidates import SPECTRA, UNKNOWN_AS_NUMPY, UNKNOWN_TO_TORCH
 
 _AROUND = "compile the code around it separately"
 
@@ -124,6 +124,21 @@ TRANSFORMS = Refused(
     "applies a random transform of torchvision",
     "it draws numbers with `.item()`, which Dynamo does not trace; manually apply it before the compiled function",
 )
+_SPECTRUM = Refused(
+    "computes a spectrogram with torchaudio",
+    f"it asks `torch.jit.isinstance`, which Dynamo does not trace; manually use `torch.stft`, or {_AROUND}",
+)
+_VALIDATES = Refused(
+    "checks the values of a sample (data-dependent branch)",
+    "Dynamo does not trace the checks; manually pass `validate_args=False`",
+)
+_CHANGES_CLASS = Refused(
+    "makes a tensor one of another class",
+    f"Dynamo does not trace it; manually compute with plain tensors, or {_AROUND}",
+)
+_ASKS_BUILD = Refused(
+    "asks how torch was built", "Dynamo does not trace it; manually ask once, when the module is imported"
+)
 _GENERATES = Refused(
     "draws a random number with a generator of NumPy",
     "Dynamo does not trace it; manually draw with `torch.rand`, or pass it in as an argument",
@@ -207,6 +222,9 @@ BY_NAME: dict[str, Refused] = {
     "datetime.datetime.now": _CLOCK,
     "gc.collect": _COLLECTS,
     **dict.fromkeys(("tqdm.tqdm", "tqdm.trange", "tqdm.auto.tqdm", "tqdm.auto.trange"), _SHOWS),
+    **dict.fromkeys((f"torchaudio.functional.{name}spectrogram" for name in ("", "inverse_")), _SPECTRUM),
+    "torch.backends.mkl.is_available": _ASKS_BUILD,
+    "torch.Tensor.as_subclass": _CHANGES_CLASS,
     "torch.autograd.grad": _GRADIENTS,
     "torch.autograd.backward": _BACKWARD,
     **dict.fromkeys(("torch.nn.Parameter", "torch.nn.parameter.Parameter"), _MAKES_PARAMETER),
@@ -222,6 +240,7 @@ _METHODS: dict[str, Refused] = {
     ),
     "backward": _BACKWARD,
     "load_state_dict": _LOADS,
+    "as_subclass": _CHANGES_CLASS,
 }
 """Methods that Dynamo does not trace, whatever they are called on."""
 NAMES = frozenset(
@@ -229,6 +248,7 @@ NAMES = frozenset(
         *(name.rpartition(".")[2] for name in BY_NAME),
         *_METHODS,
         "add_module",
+        "_validate_sample",
         "where",
         "pad",
         "one_hot",
@@ -240,6 +260,13 @@ NAMES = frozenset(
 """What such calls are spelled with, behind the last dot."""
 
 
+def refused_layer(made: str) -> Refused | None:
+    """Why Dynamo refuses a call of a layer of a library for images or audio."""
+    if made.startswith("torchaudio.transforms.") and made.rpartition(".")[2] in SPECTRA:
+        return _SPECTRUM
+    return TRANSFORMS if is_random_transform(made) else None
+
+
 def is_random_transform(made: str) -> bool:
     """True for a class of `torchvision.transforms` that draws random numbers."""
     last = made.rpartition(".")[2]
@@ -247,6 +274,7 @@ def is_random_transform(made: str) -> bool:
 
 
 _DRAWING = frozenset({"AugMix", "AutoAugment", "ColorJitter", "GaussianBlur", "RandAugment", "TrivialAugmentWide"})
+_UNKNOWN = UNKNOWN_TO_TORCH | UNKNOWN_AS_NUMPY | {"pad"}
 _CHOOSES = frozenset(f"numpy.{name}" for name in ("argwhere", "flatnonzero", "nonzero", "unique", "where"))
 
 
@@ -261,7 +289,7 @@ def refused(node: ast.Call, called: str | None, made: str | None) -> Refused | N
     if called in _CHOOSES and (called != "numpy.where" or len(node.args) == 1):
         return _SIZED_BY_DATA
     if called is not None and called.startswith("numpy."):
-        return _NUMPY if called.startswith("numpy.polynomial.") or called[6:] in UNKNOWN_TO_TORCH | {"pad"} else None
+        return _NUMPY if called.startswith("numpy.polynomial.") or called[6:] in _UNKNOWN else None
     if called == "torch.nn.functional.one_hot":
         given = [*node.args[1:], *(word.value for word in node.keywords if word.arg == "num_classes")]
         counted = not given or (isinstance(given[0], ast.UnaryOp) and isinstance(given[0].operand, ast.Constant))
@@ -270,8 +298,11 @@ def refused(node: ast.Call, called: str | None, made: str | None) -> Refused | N
         if node.func.attr == "add_module":
             return _ADDS if any(isinstance(each, ast.Call) for each in node.args) else None
         own = is_name(node.func.value, "self")
+        if own and node.func.attr == "_validate_sample":
+            return _VALIDATES
         if node.func.attr in _METHODS and not (own and node.func.attr != "backward"):
             return _METHODS[node.func.attr]
-    if made is not None and is_random_transform(made):
-        return TRANSFORMS
+    layer = refused_layer(made) if made is not None else None
+    if layer is not None:
+        return layer
     return _CTC if made is not None and torch_api.torch_module_class(made) == "CTCLoss" else None

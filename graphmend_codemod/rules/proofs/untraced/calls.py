@@ -58,6 +58,9 @@ def found(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
 
 def _repeated(site: Site, node: ast.Call, name: str | None) -> Untraced | None:
     """`x.repeat_interleave(counts, output_size=size)` where `size` may be None."""
+    if name is not None and len(node.args) == 1 and not node.keywords:
+        advice = "manually pass `output_size`, where the total is known"
+        return Untraced(node, "output has a data-dependent shape", advice)
     counts = next((each for each in node.args[0 if name is None else 1 :][:1]), None)
     size = keyword(node, "output_size")
     if counts is None or not isinstance(size, ast.Name) or not site.value(counts).is_tensor:

@@ -10,9 +10,15 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import Outline, children
-from graphmend_codemod.project.summary.candidates import ANSWERS, GUESSED, UNKNOWN_TO_TORCH, is_named_recurrent
+from graphmend_codemod.project.summary.candidates import (
+    ANSWERS,
+    GUESSED,
+    UNKNOWN_AS_NUMPY,
+    UNKNOWN_TO_TORCH,
+    is_named_recurrent,
+)
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.untraceable_calls import COMPILED, NAMES, is_random_transform
+from graphmend_codemod.rules.proofs.untraceable_calls import COMPILED, NAMES, refused_layer
 from graphmend_codemod.rules.proofs.untraced.calls import CALLS, FINDS, READS, RESHAPES, SIZED, sized
 from graphmend_codemod.rules.proofs.untraced.guessed import NUMBERS
 from graphmend_codemod.rules.proofs.untraced.kinds import Ask, Untraced
@@ -36,6 +42,7 @@ _CALLED = (
 _ALL = frozenset({"all", "any"})
 _KEYWORDS = frozenset({"requires_grad", "generator"})
 _MODULES = frozenset("math scipy special stats signal ndimage spatial".split()) | COMPILED
+_AS_NUMPY = frozenset({"np", "numpy"})
 _PARTS_OF_NUMPY = frozenset({"random", "polynomial"})
 _HEADS = ("test", "iter", "items", "subject")
 
@@ -126,6 +133,8 @@ def _is_comprehension(call: ast.Call) -> bool:
 def _of_module(function: ast.Attribute) -> bool:
     """True for functions of `math`, of modules of SciPy, and of those modules of NumPy that Dynamo does not trace."""
     owner = function.value
+    if function.attr in UNKNOWN_AS_NUMPY:
+        return isinstance(owner, ast.Name) and owner.id in _AS_NUMPY
     while isinstance(owner, ast.Attribute):
         if owner.attr in _PARTS_OF_NUMPY:
             return True
@@ -163,7 +172,7 @@ def _is_harmless_layer(site: Site, function: ast.expr) -> bool:
     made = site.value(function).instance_of
     if is_named_recurrent(function.attr) or is_named_recurrent((made or "").rpartition(".")[2]):  # type: ignore[attr-defined]
         return False
-    return torch_api.torch_module_class(made) not in LAYERS and not is_random_transform(made or "")
+    return torch_api.torch_module_class(made) not in LAYERS and refused_layer(made or "") is None
 
 
 def break_at(site: Site, node: ast.expr) -> Untraced | None:
