@@ -137,7 +137,7 @@ def _asks_of_arguments(node: ast.Call, spelled: str, last: str, body: Body) -> b
         given = node.args[0] if spelled == last and node.args else None
         compared = isinstance(given, (ast.GeneratorExp, ast.ListComp)) and type(given.elt) is ast.Compare
         return compared and type(given.elt.ops[0]) in _ORDERS  # type: ignore[union-attr]
-    if last in NUMPY_NUMBERS and spelled.startswith(("np.", "numpy.")):
+    if last in NUMPY_NUMBERS and spelled.startswith(_NUMPY):
         return True
     if last in _OF_MATH and spelled.startswith("math."):
         return any(_is_tensor_like(each, body) for each in node.args)
