@@ -6,6 +6,7 @@ import runpy
 import sys
 import types
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 import torch
@@ -210,3 +211,20 @@ def test_torchscript_learns_the_same_types(tmp_path: Path) -> None:
     x = torch.randn(3)
     assert torch.equal(scripted(x, "triple"), x * 3)
     assert torch.equal(scripted(x, False), -x)
+
+
+@pytest.mark.parametrize(
+    "call", ["x.resize_(2)", "x.new(3).resize_(2)", "x.new().resize_(2, memory_format=m)", "x[0].new().resize_(2)"]
+)
+def test_only_a_tensor_without_elements_may_be_made_anew(call: str) -> None:
+    source = f"""
+        import torch
+        from torch import nn
+
+
+        class Model(nn.Module):
+            def forward(self, x: torch.Tensor, m=None):
+                y = {call}
+                return y.fill_(0)
+    """
+    assert "new_empty" not in fixed(dedent(source))[0]

@@ -287,7 +287,7 @@ HELPERS = (
     "_fast_length_while_tracing", "_fftpack_length_while_tracing", "_cudnn_flags_while_tracing",
 )  # fmt: skip
 """Functions of the module that the twins call: they may call what they stand for, where nothing else does the same."""
-NAMES = frozenset({*(name.rpartition(".")[2] for name in BY_NAME), *OLD_SIGNATURES})
+NAMES = frozenset({*(name.rpartition(".")[2] for name in BY_NAME), *OLD_SIGNATURES, "resize_"})
 
 
 def twin_of(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
@@ -297,7 +297,20 @@ def twin_of(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
         return make(site, statement, call)
     if isinstance(call.func, ast.Attribute) and call.func.attr in OLD_SIGNATURES and not call.keywords:
         return _new_signature(site, call.func, call)
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "resize_":
+        return _new_of_size(site, call.func.value, call)
     return None
+
+
+def _new_of_size(site: Site, made: ast.expr, call: ast.Call) -> Twin | None:
+    """`x.new_empty(n, m)` for `x.new().resize_(n, m)`: a tensor without elements of which nobody else knows."""
+    if not isinstance(made, ast.Call) or made.args or made.keywords or call.keywords or not call.args:
+        return None
+    if not isinstance(made.func, ast.Attribute) or made.func.attr != "new" or dotted(made.func.value) is None:
+        return None
+    x = site.text(made.func.value)
+    sizes = ", ".join(site.text(each) for each in call.args)
+    return Twin(call, call, f"{x}.new_empty({sizes})", f"{site.compiling} and isinstance({x}, {site.torch}.Tensor)")
 
 
 def _new_signature(site: Site, function: ast.Attribute, call: ast.Call) -> Twin | None:

@@ -11,6 +11,7 @@ code for TorchScript where that learns the same types, and elsewhere for `List[T
 compiled code does not warn that an empty container has no elements.
 A clock that only messages tell reads 0.0 where these are left out; compiled code does not collect garbage by itself.
 `scipy.fft.next_fast_len` is computed by a helper, from integers alone. The default device is that of a new tensor.
+`x.new().resize_(size)` resizes a tensor that nobody else knows: it is `x.new_empty(size)`.
 `copy.copy` of a dict, list or set is its own `copy()`. Flags of cuDNN are left out where there is no device of CUDA;
 with one, the graph breaks there as before.
 A progress bar that is kept in a name may be told things, so it is left alone. Warnings of deprecated functions and the
@@ -106,6 +107,20 @@ rule = Rule(
                 x.add_(0.5, x)
             """,
             setup=_SETUP,
+        ),
+        Example(
+            before="""
+            x = x + x.data.new().resize_(x.size(0), 1).fill_(2)
+            """,
+            after="""
+            x = x + (
+                x.data.new_empty(x.size(0), 1)
+                if torch.compiler.is_compiling() and isinstance(x.data, torch.Tensor)
+                else x.data.new().resize_(x.size(0), 1)
+            ).fill_(2)
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(3, 4)",),
         ),
         Declined(
             source="""
