@@ -20,7 +20,7 @@ class Model(nn.Module):
         super().__init__()
         self.steps = 2
 
-    def forward(self, x):
+    def forward(self, x, lengths=None):
         n = x.shape[0]
         x = x @ x.T
         {body}
@@ -80,6 +80,7 @@ def test_other_sizes_are_counted_again() -> None:
         "kept = torch.zeros(n).bernoulli_().bool()\n        y = x[kept]",
         "kept = torch.rand(n) > 0.5\n        y = x[kept]",
         "kept = torch.eye(n).bool()\n        kept &= x > 0\n        y = x[kept]",
+        "kept = torch.arange(n)[None, :] < lengths[:, None]\n        y = x[kept]",
         # written under another name, or where the data says
         "kept = torch.ones(n, n).bool()\n        other = kept\n        other[0] = x[0] > 0\n        y = x[kept]",
         "kept = torch.ones(n, n).bool()\n        self.keep(kept)\n        y = x[kept]",

@@ -200,9 +200,11 @@ class _Built:
             return self._takes(node)
         if isinstance(node, ast.Call):
             return self._follows_call(node)
-        return isinstance(node, _PURE) and all(
-            self.follows(child) for child in ast.iter_child_nodes(node) if isinstance(child, (ast.expr, ast.Slice))
-        )
+        parts = [each for each in ast.iter_child_nodes(node) if isinstance(each, (ast.expr, ast.Slice))]
+        if not isinstance(node, _PURE) or not all(map(self.follows, parts)):
+            return False
+        # What has elements is no integer, so the header would never hold.
+        return not (isinstance(node, ast.Subscript) and self._is_number(node.value))
 
     def _follows_name(self, node: ast.Name | ast.Attribute) -> bool:
         if isinstance(node, ast.Name) and node.id in self.names:
