@@ -113,6 +113,8 @@ def found(source: str) -> list[tuple[str, str]]:
         ("x = nn.functional.one_hot(ids, max(ids.max(), 3))", "uses a tensor as a size"),
         ("x = torch.topk(x, k=ids[0])[0]", "uses a tensor as a size"),
         ("fg_mask, other = other\nx = x[fg_mask]\nfg_mask = fg_mask.cuda()", "boolean-mask indexing"),
+        ("masks = other == 1\nfor i in range(3):\n    x = x[i][masks[i]]", "boolean-mask indexing"),
+        ("chosen = torch.zeros(3, dtype=torch.bool)\nx = x[:, chosen[0]]", "boolean-mask indexing"),
         ("rows = torch.empty(3, dtype=torch.bool)\nx = x[rows]\nx = x + ids.nonzero()", "boolean-mask indexing"),
         ("x = x.repeat_interleave(ids, output_size=other)", "data-dependent shape where `other` is None"),
         ("x = x.to_sparse_coo()", "makes a sparse tensor"),
@@ -351,3 +353,28 @@ _PLAIN = ["self.count % 9 == 0", "int(self.count) == 3", "self.none is None", "s
 @pytest.mark.parametrize("test", _PLAIN)
 def test_what_is_no_tensor_decides_without_a_finding(test: str) -> None:
     assert found(embedded(f"if {test}:\n    self.count += 3", _BUFFERS)) == []
+
+
+@pytest.mark.parametrize(
+    ("chosen", "named"),
+    [
+        ("self.cell = nn.GRU if kind == 'gru' else nn.LSTM\n        self.rnn = self.cell(3, 3)", True),
+        ("self.rnn = {'gru': nn.GRU, 'lstm': nn.LSTM}[kind](3, 3)", True),
+        ("cell = nn.LSTM if kind else nn.GRU\n        self.rnn = cell(3, 3)", True),
+        ("cell = nn.Linear if kind else nn.Bilinear\n        self.rnn = cell(3, 3)", False),
+    ],
+)
+def test_a_recurrent_layer_whose_class_is_chosen_is_named(chosen: str, named: bool) -> None:
+    source = f"""
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        {chosen}
+
+    def forward(self, x):
+        return self.rnn(x)
+"""
+    assert any("recurrent layer" in message for _, message in found(source)) is named

@@ -180,6 +180,8 @@ def _index(part: ast.expr, body: Body) -> None:
     elif kind is ast.Attribute:
         body.masked = body.masked or part.attr.endswith("mask")  # type: ignore[attr-defined]
     elif kind is ast.Subscript:
+        if type(part.value) is ast.Name:  # type: ignore[attr-defined]
+            body.reads_at.append(part.value.id)  # type: ignore[attr-defined]
         key = part.slice.value if type(part.slice) is ast.Constant else ""  # type: ignore[attr-defined]
         body.masked = body.masked or (isinstance(key, str) and key.endswith("mask"))
     elif kind is ast.Slice:

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.callgraph import calls_in, tree_of
+from graphmend_codemod.analysis.patterns import is_name, last_name
+from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers, walk_scope
 from graphmend_codemod.core.source import SourceError
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.project.summary.candidates import is_named_recurrent
@@ -60,9 +60,24 @@ def _is_recurrent(site: Site, function: ast.expr) -> bool:
         return _inherits_recurrent(site, made)
     calls = list(_made_for(site, attribute))
     names = [site.evaluator.scope.index.resolve(site.summary.name, dotted(each.func) or "?") for each in calls]
-    return any(_inherits_recurrent(site, each) for each in names if each is not None) or any(
-        isinstance(each.func, ast.Call) and _looks_up_recurrent(each.func, attribute.attr) for each in calls
+    return (
+        any(_inherits_recurrent(site, each) for each in names if each is not None)
+        or any(isinstance(each.func, ast.Call) and _looks_up_recurrent(each.func, attribute.attr) for each in calls)
+        or any(_chosen_recurrent(site, each.func) for each in calls)
     )
+
+
+def _chosen_recurrent(site: Site, made: ast.expr) -> bool:
+    """True for `self.rnn_cell(...)` and `cell(...)` where something in the file makes that one of these classes."""
+    name = last_name(made)
+    own = isinstance(made, ast.Attribute) and is_name(made.value, site.evaluator.scope.self_name)
+    classes = [part for part in walk_in_layers(made) if isinstance(part, ast.Attribute)]
+    if own or isinstance(made, ast.Name):
+        for part in walk(tree_of(site.source.text)):
+            if isinstance(part, ast.Assign) and any(last_name(target) == name for target in part.targets):
+                classes += [each for each in walk_in_layers(part.value) if isinstance(each, ast.Attribute)]
+    resolved = (site.resolve_global(each) for each in classes)
+    return any(torch_api.torch_module_class(each) in _RECURRENT for each in resolved if each is not None)
 
 
 def holds_layer(site: Site, function: ast.Attribute, layer: str) -> bool:
