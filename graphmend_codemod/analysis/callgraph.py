@@ -106,7 +106,7 @@ class ModuleCalls:
         return found
 
     def at(self, line: int) -> Definition | None:
-        """The function or method that begins at a line."""
+        """The function or method that begins at a line; None where there is none."""
         return next((each for each in self.definitions.values() if each.node.lineno == line), None)
 
     def qualified(self, node: ast.expr) -> str | None:
@@ -157,12 +157,12 @@ class ModuleCalls:
         return name == other or self.is_heir(name, other) or self.is_heir(other, name)
 
     def method(self, owner: str, name: str) -> Key | None:
-        """A method of a class or of its bases in this module."""
+        """A method of a class or of its bases in this module; None where there is none."""
         found = (self._methods[each][name] for each in self._family(owner) if name in self._methods.get(each, {}))
         return next(found, None)
 
     def inherited(self, owner: str, name: str) -> Key | None:
-        """What `super().name` is in a class that has one base, a class of this module."""
+        """What `super().name` is in a class that has one base, a class of this module; None where there is none."""
         bases = self._classes[owner].bases if owner in self._classes else []
         base = bases[0].id if len(bases) == 1 and isinstance(bases[0], ast.Name) else ""
         return self.method(base, name) if base in self._classes else None
@@ -194,11 +194,11 @@ class ModuleCalls:
         return name in self._classes
 
     def class_of(self, caller: Definition, node: ast.expr) -> str | None:
-        """The class of the module whose instance an expression of a function spells."""
+        """The class of the module whose instance an expression of a function spells; None where there is none."""
         return self._class_of(node, caller.owner, self._loops(caller))
 
     def callee(self, caller: Definition, call: ast.Call) -> Definition | None:
-        """The function of the module that a call runs."""
+        """The function of the module that a call runs; None where there is none."""
         function, key = call.func, None
         if isinstance(function, ast.Name) and function.id in self._functions:
             key = self._functions[function.id]

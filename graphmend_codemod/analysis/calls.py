@@ -32,7 +32,7 @@ _COMPARES = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def keyword(node: ast.Call, name: str) -> ast.expr | None:
-    """The expression given for a keyword."""
+    """The expression given for a keyword; None where there is none."""
     return next((word.value for word in node.keywords if word.arg == name), None)
 
 

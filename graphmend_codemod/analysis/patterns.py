@@ -95,7 +95,7 @@ def is_integer(node: ast.AST) -> bool:
 
 
 def root_of(node: ast.AST, *, walrus: bool = False) -> str | None:
-    """`x` for `x.layers[0].weight`; with `walrus`, also for `(y := x).weight`."""
+    """`x` for `x.layers[0].weight`; with `walrus`, also for `(y := x).weight`; None for any other."""
     while isinstance(node, (ast.Attribute, ast.Subscript)) or (walrus and isinstance(node, ast.NamedExpr)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None

@@ -307,7 +307,7 @@ class Scope:
 
     @property
     def class_facts(self) -> ClassFacts | None:
-        """Facts of the class whose instance `self` is."""
+        """Facts of the class whose instance `self` is; None where there is none."""
         if not self._asked_for_facts and self.class_qualified is not None:
             self._asked_for_facts = True
             self._facts = self.index.class_facts(self.class_qualified)
@@ -318,13 +318,13 @@ class Scope:
         return name in self.locals or name in self.closure
 
     def resolve_global(self, name: str) -> str | None:
-        """Qualified name of a dotted name whose first part is not local."""
+        """Qualified name of a dotted name whose first part is not local; None where there is none."""
         if name not in self._resolved:
             self._resolved[name] = self.index.resolve(self.module, name)
         return self._resolved[name]
 
     def attribute(self, name: str) -> AttributeFact | None:
-        """How `self.<name>` came to be."""
+        """How `self.<name>` came to be; None where there is none."""
         facts = self.class_facts
         return facts.attributes.get(name) if facts else None
 

@@ -98,7 +98,7 @@ class Cache:
             return None
 
     def read_text(self, kind: str, name: str, key: str) -> str | None:
-        """The JSON text of an entry."""
+        """The JSON text of an entry; None where there is none."""
         folder = self._kind(kind)
         content = None if folder is None else folder.read(_entry(name))
         if content is None:

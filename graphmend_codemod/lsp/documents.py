@@ -131,7 +131,7 @@ def edits(before: str, after: str) -> list[types.TextEdit]:
 
 
 def hover(checked: Checked, position: types.Position) -> types.Hover | None:
-    """The page of the rule whose finding is at a position."""
+    """The page of the rule whose finding is at a position; None where there is none."""
     for finding, place in zip(checked.findings, checked.ranges, strict=True):
         if place.start <= position <= place.end:
             rule = next((each for each in all_rules() if each.code == finding.code), None)

@@ -46,7 +46,7 @@ class Loaded(NamedTuple):
         return self._replace(summary=from_json(json.loads(self.encoded)))
 
     def placed(self, layout: PackageLayout) -> ModuleSummary | None:
-        """The summary with the module's name and path."""
+        """The summary with the module's name and path; None where there is none."""
         if self.summary is None:
             return None
         return self.summary.placed(layout.name(self.path), self.path, self.path.endswith("__init__.py"))

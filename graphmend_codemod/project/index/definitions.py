@@ -95,7 +95,7 @@ class Definitions:
         return self._modules[path]
 
     def module(self, name: str) -> Module | None:
-        """The module with this name."""
+        """The module with this name; None where there is none."""
         path = self.layout.path(name)
         return None if path is None else self.module_at(path)
 
@@ -134,7 +134,7 @@ class Definitions:
         return f"{qualified}.{name}" if found is None else f"{found[0].summary.name}.{found[1].qualname}"
 
     def find_method(self, qualified: str, name: str) -> tuple[Module, FunctionSummary] | None:
-        """The method that instances of a class of the project have under this name."""
+        """The method that instances of a class of the project have under this name; None where there is none."""
         if self.entity(qualified) is None:
             return None
         found = self.first_method(self.linear(qualified), name)
@@ -151,7 +151,7 @@ class Definitions:
         return None
 
     def own_method(self, qualified: str, name: str) -> tuple[Module, FunctionSummary] | None:
-        """The method that a class itself defines under this name."""
+        """The method that a class itself defines under this name; None where there is none."""
         known = self.class_summary(qualified)
         if known is None:
             return None
@@ -159,7 +159,7 @@ class Definitions:
         return None if method is None else (known[0], method)
 
     def resolve_in(self, module: Module, name: str) -> str | None:
-        """What `name` is in a module: its binding, else its submodule; never a builtin."""
+        """What `name` is in a module: its binding, else its submodule; never a builtin; None where there is none."""
         found = self.resolve(module.summary.name, name)
         return None if found is not None and found.startswith("builtins.") else found
 
@@ -216,7 +216,7 @@ class Definitions:
         return None
 
     def star_source(self, module: Module, star: str) -> Module | None:
-        """The module of the project whose names `from M import *` in `module` takes."""
+        """The module of the project whose names `from M import *` in `module` takes; None where there is none."""
         path = self._module_of(module, star)
         return None if path is None else self.module_at(path)
 
@@ -275,7 +275,7 @@ class Definitions:
     # -- definitions ---------------------------------------------------------------------------------------------
 
     def entity(self, qualified: str) -> tuple[Module, str] | None:
-        """The module and the qualname inside it of a function or class of the project."""
+        """The module and the qualname inside it of a function or class of the project; None where there is none."""
         if qualified not in self._entities:
             self._entities[qualified] = self._entity(qualified)
         return self._entities[qualified]
@@ -291,14 +291,14 @@ class Definitions:
         return None
 
     def function_summary(self, qualified: str) -> tuple[Module, FunctionSummary] | None:
-        """The function or method of the project with this name."""
+        """The function or method of the project with this name; None where there is none."""
         found = self.entity(qualified)
         if found is None or found[1] not in found[0].functions:
             return None
         return found[0], found[0].functions[found[1]]
 
     def class_summary(self, qualified: str) -> tuple[Module, ClassSummary] | None:
-        """The class of the project with this name."""
+        """The class of the project with this name; None where there is none."""
         if qualified not in self._classes:
             found = self.entity(qualified)
             known = found is not None and found[0].classes.get(found[1])

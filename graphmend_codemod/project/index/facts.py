@@ -85,10 +85,10 @@ class IndexView(Protocol):
         """
 
     def function(self, qualified: str) -> FunctionFacts | None:
-        """Facts of a function or method of the project."""
+        """Facts of a function or method of the project; None where there is none."""
 
     def class_facts(self, qualified: str) -> ClassFacts | None:
-        """Facts of a class of the project."""
+        """Facts of a class of the project; None where there is none."""
 
     def global_fact(self, module: str, name: str) -> AttributeFact | None:
         """How a module-level name is assigned in `module`, after imports are followed; None if it is not assigned."""

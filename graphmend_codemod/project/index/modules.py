@@ -77,7 +77,7 @@ class PackageLayout:
         return name
 
     def path(self, name: str) -> str | None:
-        """The file of a name that `name` gave."""
+        """The file of a name that `name` gave; None where there is none."""
         return self._paths.get(name)
 
     def _importable(self, path: str) -> str:
@@ -128,7 +128,7 @@ class PackageLayout:
         return f"{inner}.py" if f"{parts[-1]}.py" in entries else None
 
     def relative(self, level: int, parts: list[str], importer: str) -> str | None:
-        """The file of a relative import with `level` dots in the module at `importer`."""
+        """The file of a relative import with `level` dots in the module at `importer`; None where there is none."""
         folder = importer.rpartition("/")[0]
         for _ in range(level - 1):
             if not folder:

@@ -170,7 +170,7 @@ class _Places:
     names: tuple[str, ...] = ()
 
     def role(self, node: ast.expr) -> str | None:
-        """Which places `node` spells: rows, columns, or both."""
+        """Which places `node` spells: rows, columns, or both; None where there is none."""
         if isinstance(node, ast.Name):
             if node.id in self.names:
                 return (_ROWS, _COLUMNS)[self.names.index(node.id)]

@@ -125,11 +125,11 @@ class Site(SiteText):
         return self.evaluator.value(node, self.place.env)
 
     def resolve(self, node: ast.expr) -> str | None:
-        """The qualified name of what `node` spells."""
+        """The qualified name of what `node` spells; None where there is none."""
         return self.evaluator.resolve(node, self.place.env)
 
     def resolve_global(self, node: ast.expr) -> str | None:
-        """The qualified name of what `node` spells at the top level of the module."""
+        """The qualified name of what `node` spells at the top level of the module; None where there is none."""
         name = dotted(node)
         return self.evaluator.scope.resolve_global(name) if name is not None else None
 

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import is_attribute
+from graphmend_codemod.analysis.patterns import is_attribute, root_of
 from graphmend_codemod.analysis.scope import SCOPES, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety, Span
 from graphmend_codemod.project.index.facts import AttributeKind as _Held
@@ -31,7 +31,6 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.gradients.gradient_leaves import is_constant, new_leaf, stored
-from graphmend_codemod.rules.proofs.outlining.custom_op import base
 
 _SETUP = """
 import torch
@@ -211,7 +210,7 @@ class _Gradient:
                 called = self._site.resolve_global(part.func) or ""
                 facts = scope.index.function(called) if called else None
                 known = called.startswith(("torch.", "builtins.", "math.")) or (facts is not None and facts.computes)
-                if not known and base(part.func) not in {own, None, *local}:
+                if not known and root_of(part.func) not in {own, None, *local}:
                     return None
         return list(found)
 

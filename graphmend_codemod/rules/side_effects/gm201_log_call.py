@@ -113,7 +113,7 @@ rule = Rule(
 
 
 def helper_for(site: Site, call: LogCall) -> Helper | None:
-    """The module-level function that makes `call` while the graph is traced."""
+    """The module-level function that makes `call` while the graph is traced; None where there is none."""
     if call.logger is None:
         return None
     verb = call.logger.rpartition(".")[2]

@@ -362,7 +362,7 @@ def unwrapped(node: ast.expr) -> ast.expr:
 
 
 def draw_of(site: Site, node: ast.expr) -> ast.expr | None:
-    """The draw itself for `torch.rand(1)`, `torch.rand(()).item()`, `random.random()`."""
+    """The draw itself for `torch.rand(1)`, `torch.rand(()).item()`, `random.random()`; None where there is none."""
     node = unwrapped(node)
     if isinstance(node, ast.IfExp) and site.value(node.test).compiling:
         return node.body if draw_of(site, node.orelse) is not None else None

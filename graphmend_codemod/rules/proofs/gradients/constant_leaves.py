@@ -27,7 +27,7 @@ _COMMENT = "# No elements of `{0}`: the sum is 0, and what it is added to requir
 
 
 def constant_leaf(site: Site, node: ast.Assign) -> ast.Call | None:
-    """The call in `total = torch.tensor(0.0, requires_grad=True)`."""
+    """The call in `total = torch.tensor(0.0, requires_grad=True)`; None where there is none."""
     call = node.value
     if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name) or not isinstance(call, ast.Call):
         return None
@@ -59,7 +59,7 @@ def made_of_no_elements(site: Site, node: ast.Assign, call: ast.Call) -> Edit:
 
 
 def leaf_made(site: Site, node: ast.Assign | ast.Return) -> ast.Call | None:
-    """The call `torch.zeros_like(x)` in `return torch.zeros_like(x).requires_grad_()`."""
+    """The call `torch.zeros_like(x)` in `return torch.zeros_like(x).requires_grad_()`; None where there is none."""
     call = node.value
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "requires_grad_":
         return None

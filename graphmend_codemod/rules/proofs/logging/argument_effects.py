@@ -39,7 +39,7 @@ def effect_in(site: Site, call: ast.Call) -> str | None:
 
 
 def effect_of(site: Site, expression: ast.expr) -> str | None:
-    """The first part of an expression that may do more than read, as source text."""
+    """The first part of an expression that may do more than read, as source text; None where there is none."""
     bases = {id(node.value) for node in walk(expression) if isinstance(node, ast.Attribute)}
     for node in walk(expression):
         if _may_act(site, node, shown=id(node) not in bases):

@@ -22,7 +22,7 @@ class AllOnesTest:
 
 
 def question_of(site: Site, test: ast.expr) -> AllOnesTest | None:
-    """The question that a whole test asks."""
+    """The question that a whole test asks; None where there is none."""
     parts = operands_of(test, ast.Or)
     found = [(part, each) for part in parts if (each := _asks(site, part)) is not None]
     if len(found) != 1:

@@ -233,7 +233,7 @@ def _leaf_facts(site: Site, write: Write, target: Value, name: str) -> list[str]
 
 
 def masked_write(site: Site, statement: ast.stmt) -> Write | None:
-    """The write under a mask that a statement is."""
+    """The write under a mask that a statement is; None where there is none."""
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target = statement.targets[0]
         if isinstance(target, ast.Subscript):

@@ -22,7 +22,7 @@ def self_name(site: Site) -> str | None:
 
 
 def own_attribute(site: Site, node: ast.expr) -> str | None:
-    """`a` for `self.a`."""
+    """`a` for `self.a`; None for any other."""
     if is_attribute(node, self_name(site)):
         return node.attr
     return None

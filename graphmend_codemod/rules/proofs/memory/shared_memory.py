@@ -331,7 +331,7 @@ def is_layer(site: Site, calls: ModuleCalls, function: Definition, call: ast.Cal
 
 
 def assigned(caller: Definition, call: ast.Call) -> str | None:
-    """The name that alone gets the result of a call."""
+    """The name that alone gets the result of a call; None where there is none."""
     for node in walk_scope(caller.node):
         if isinstance(node, ast.Assign) and node.value is call and len(node.targets) == 1:
             target = node.targets[0]

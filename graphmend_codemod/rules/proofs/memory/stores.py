@@ -13,14 +13,14 @@ _APART = frozenset("chunk split split_with_sizes tensor_split hsplit vsplit dspl
 
 
 def store_value(store: Store) -> ast.expr | None:
-    """What a statement takes the values of names from."""
+    """What a statement takes the values of names from; None where there is none."""
     if isinstance(store, (ast.For, ast.AsyncFor)):
         return store.iter
     return store.subject if isinstance(store, ast.Match) else store.value
 
 
 def taken_apart(node: ast.AST) -> ast.expr | None:
-    """`x` for `a, b = x.chunk(2)`."""
+    """`x` for `a, b = x.chunk(2)`; None for any other."""
     if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
         return None
     target, called = node.targets[0], node.value.func
@@ -30,7 +30,7 @@ def taken_apart(node: ast.AST) -> ast.expr | None:
 
 
 def viewed(call: ast.Call) -> ast.expr | None:
-    """`x` for `x.chunk(2)` and `torch.chunk(x, 2)`."""
+    """`x` for `x.chunk(2)` and `torch.chunk(x, 2)`; None for any other."""
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     if isinstance(owner, ast.Name) and owner.id in TORCH_NAMES:
         return call.args[0] if call.args else None

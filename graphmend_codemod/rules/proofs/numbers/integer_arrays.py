@@ -17,7 +17,7 @@ _BUILTINS = ("all", "int", "isinstance", "list", "tuple", "type")
 
 
 def array_made(site: Site, node: ast.Assign) -> tuple[str, ast.expr] | None:
-    """`bounds` and `given` for `bounds = np.array(given)`."""
+    """`bounds` and `given` for `bounds = np.array(given)`; None for any other."""
     target, call = node.targets[0], node.value
     if len(node.targets) != 1 or not isinstance(target, ast.Name) or not isinstance(call, ast.Call):
         return None

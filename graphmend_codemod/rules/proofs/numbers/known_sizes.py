@@ -65,7 +65,7 @@ def name_of(call: ast.Call) -> str:
 
 
 def repeated(site: Site, call: ast.Call) -> Known | None:
-    """`repeat_interleave(x, torch.tensor(counts), output_size=sum(counts))`."""
+    """`repeat_interleave(x, torch.tensor(counts), output_size=sum(counts))`; None for any other."""
     name, given = site.operation(call)
     if (
         name != "repeat_interleave"
@@ -109,7 +109,7 @@ def _is_bound_inside(site: Site, node: ast.expr, name: str) -> bool:
 
 
 def counted(site: Site, call: ast.Call) -> Known | None:
-    """`list(range(2, x.dim()))` for `torch.arange(2, x.dim()).tolist()`."""
+    """`list(range(2, x.dim()))` for `torch.arange(2, x.dim()).tolist()`; None for any other."""
     made = call.func.value if isinstance(call.func, ast.Attribute) and not call.args and not call.keywords else None
     if name_of(call) != "tolist" or not isinstance(made, ast.Call):
         return None

@@ -10,13 +10,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis.patterns import all_given, is_name, stored_names
+from graphmend_codemod.analysis.patterns import all_given, is_name, root_of, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, parameter_names, parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import base, call, naming
+from graphmend_codemod.rules.proofs.outlining.custom_op import call, naming
 from graphmend_codemod.rules.proofs.outlining.shared_helpers import operator_name
 from graphmend_codemod.rules.proofs.outlining.texts.arrays import ARRAY_OPERATOR, FITS
 
@@ -204,7 +204,7 @@ class _Effects:
                 self._check_call(node)
 
     def _check_own(self, node: ast.expr) -> None:
-        name = base(node)
+        name = root_of(node)
         if name is None or name in self._shared or name not in self._locals:
             raise NotProven(f"`{short(node)}` may change an argument")
 
@@ -212,7 +212,7 @@ class _Effects:
         called = self._resolved(node.func)
         if isinstance(node.func, ast.Name) and node.func.id in self._inner:
             return
-        if called is None and isinstance(node.func, ast.Attribute) and (base(node.func) or "") in self._locals:
+        if called is None and isinstance(node.func, ast.Attribute) and (root_of(node.func) or "") in self._locals:
             self._check_method(node, node.func)
             return
         if called is not None and called.startswith("numpy.") and called not in _FILES:
@@ -236,7 +236,7 @@ class _Effects:
 
     def _resolved(self, node: ast.expr) -> str | None:
         """What a name leads to, if it is no local."""
-        return None if (base(node) or "") in self._locals else self._site.resolve_global(node)
+        return None if (root_of(node) or "") in self._locals else self._site.resolve_global(node)
 
     def _found(self) -> Iterator[str]:
         for node in walk(self._function):

@@ -140,13 +140,6 @@ def test(site: Site, conditions: Sequence[str]) -> str:
     return "\n".join(["    if (", f"        {first}", *(f"        and {each}" for each in rest), "    ):"])
 
 
-def base(node: ast.expr) -> str | None:
-    """The name that a chain of attributes and indices starts with."""
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else None
-
-
 def definition_before(site: Site) -> tuple[str, ...]:
     """The name of the definition before the one that holds the loop, at the top of the module."""
     tops = [(each.line, each.qualname) for each in site.summary.classes if "." not in each.qualname]

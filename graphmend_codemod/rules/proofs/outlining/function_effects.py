@@ -11,13 +11,12 @@ from collections.abc import Iterable, Iterator
 
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import all_given, is_name
+from graphmend_codemod.analysis.patterns import all_given, is_name, root_of
 from graphmend_codemod.analysis.scope import FunctionNode, children, parameter_names, walk
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import held_functions, library_effects
-from graphmend_codemod.rules.proofs.outlining.custom_op import base
 from graphmend_codemod.rules.proofs.outlining.held_functions import Functions
 from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
 
@@ -94,7 +93,7 @@ class FunctionEffects:
         return function
 
     def method(self, call: ast.Call, own: str) -> FunctionNode | None:
-        """The method of the instance `own` that a call runs."""
+        """The method of the instance `own` that a call runs; None where there is none."""
         name = call.func.attr if isinstance(call.func, ast.Attribute) and _is_own(call.func, own) else None
         if name is None or not any(each.name == name and each.owner for each in self._site.summary.functions):
             return None  # before the whole file is parsed for it
@@ -215,7 +214,7 @@ class _Body(NameOrigins):
             raise NotProven(f"`{speculation.short(call)}` is not supported inside a custom operator")
 
     def _resolved(self, node: ast.expr) -> str | None:
-        name = base(node)
+        name = root_of(node)
         return None if name is None or name in self.stored | self._parameters else self._site.resolve_global(node)
 
     def _of_call(self, call: ast.Call) -> Iterator[ast.expr]:
@@ -262,7 +261,7 @@ class _Body(NameOrigins):
     def _effect(self, call: ast.Call) -> aliasing.Effect | None:
         """What a call of something outside of this file does; None for nothing."""
         qualified = self._resolved(call.func)
-        local = base(call.func) in self.stored | self._parameters
+        local = root_of(call.func) in self.stored | self._parameters
         if self._effects.updates and not local and held_functions.is_message(self._site, call, qualified):
             return None
         if qualified is not None:
@@ -304,7 +303,7 @@ class _Body(NameOrigins):
         elif isinstance(target, ast.Starred):
             yield from self.holders(target.value)
         elif isinstance(target, ast.Subscript):
-            name = base(target)
+            name = root_of(target)
             made = [
                 node.value
                 for node in self.nodes

@@ -26,7 +26,7 @@ _MODES = torch_api.name_set(
 
 
 def of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:
-    """What a call of the function with this full name changes, and what its result shares."""
+    """What a call of the function with this full name changes, and what its result shares; None where there is none."""
     name = torch_api.torch_function(qualified)
     if name in _MODES:
         return aliasing.Effect(known=False)

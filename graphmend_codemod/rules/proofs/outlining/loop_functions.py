@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from textwrap import dedent
 
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
-from graphmend_codemod.analysis.patterns import all_names, elements_of, is_name, stored_names
+from graphmend_codemod.analysis.patterns import all_names, elements_of, is_name, root_of, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import base, decorator, head, naming, tensor, test
+from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, head, naming, tensor, test
 from graphmend_codemod.rules.proofs.outlining.loop_arguments import without_gradient
 
 _CHOOSING = frozenset("nonzero argwhere unique unique_consecutive masked_select".split())
@@ -97,8 +97,8 @@ def _check_effects(site: Site, function: FunctionNode, names: list[str]) -> None
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             raise NotProven("the function defines a nested function")
         target = _written(node)
-        if target is not None and base(target) in names and isinstance(target, (ast.Subscript, ast.Attribute)):
-            raise NotProven(f"the function changes its argument `{base(target)}`")
+        if target is not None and root_of(target) in names and isinstance(target, (ast.Subscript, ast.Attribute)):
+            raise NotProven(f"the function changes its argument `{root_of(target)}`")
         if isinstance(node, ast.Call):
             _check_call(site, node, names)
 
@@ -117,9 +117,9 @@ def _check_call(site: Site, call: ast.Call, names: list[str]) -> None:
     method = call.func.attr if qualified is None and isinstance(call.func, ast.Attribute) else name
     if method in aliasing.RANDOM or qualified in {"builtins.print", "builtins.input", "builtins.open"}:
         raise NotProven(f"`{speculation.short(call)}` has effects")
-    own = isinstance(call.func, ast.Attribute) and qualified is None and base(call.func) in names
+    own = isinstance(call.func, ast.Attribute) and qualified is None and root_of(call.func) in names
     if own and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
-        raise NotProven(f"the function changes its argument `{base(call.func)}`")
+        raise NotProven(f"the function changes its argument `{root_of(call.func)}`")
     if qualified is None and not isinstance(call.func, ast.Attribute):
         raise NotProven(f"`{speculation.short(call)}` may have side effects")
 
@@ -211,8 +211,8 @@ def _shapes(site: Site, slice_: _Slice) -> Iterator[str]:
     for node in slice_.body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
             value = node.value
-            if isinstance(value, ast.Attribute) and value.attr == "shape" and base(value) in slice_.parameters:
-                yield f"`{base(value)}` is ({site.text(node.targets[0]).strip('()')})."
+            if isinstance(value, ast.Attribute) and value.attr == "shape" and root_of(value) in slice_.parameters:
+                yield f"`{root_of(value)}` is ({site.text(node.targets[0]).strip('()')})."
 
 
 def _operator(site: Site, function: FunctionNode, names: list[str], slice_: _Slice, operator: str) -> str:

@@ -12,14 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis import speculation, torch_api
-from graphmend_codemod.analysis.patterns import all_names, stored_names
+from graphmend_codemod.analysis.patterns import all_names, root_of, stored_names
 from graphmend_codemod.analysis.scope import SCOPES, Outline, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
     Argument,
-    base,
     call,
     decorator,
     definition_before,
@@ -73,7 +72,7 @@ def found(site: Site, node: ast.For) -> Filling | None:
     filled: dict[str, None] = {}
     for part in walk_scope(node):
         if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store):
-            name = base(part)
+            name = root_of(part)
             if name is not None and name not in stored and name != own and site.evaluator.scope.is_local(name):
                 filled[name] = None
         if isinstance(part, ast.Call) and _may_be_layer(site, part.func):
@@ -87,7 +86,7 @@ def _may_be_layer(site: Site, function: ast.expr) -> bool:
     scope = site.evaluator.scope
     if isinstance(function, ast.Name):
         return scope.is_local(function.id)
-    return scope.self_name is not None and base(function) == scope.self_name
+    return scope.self_name is not None and root_of(function) == scope.self_name
 
 
 def _stored(node: ast.AST) -> set[str]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.patterns import elements_of
+from graphmend_codemod.analysis.patterns import elements_of, root_of
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import base, call, one_operator
+from graphmend_codemod.rules.proofs.outlining.custom_op import call, one_operator
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.library_effects import check_gradient
 from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes, empty_results
@@ -70,7 +70,7 @@ def _check_returned(function: FunctionNode, own: str) -> None:
     """NotProven where the method hands out what the instance holds: an operator hands out a copy."""
     for node in (part for part in walk(function) if isinstance(part, ast.Return)):
         for value in elements_of(node.value) if node.value is not None else ():
-            if base(value) == own:
+            if root_of(value) == own:
                 raise NotProven(f"`{short(value)}` is handed out, which the instance holds")
 
 

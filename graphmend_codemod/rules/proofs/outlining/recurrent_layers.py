@@ -41,6 +41,6 @@ def _is_one(site: Site, node: ast.Attribute, names: frozenset[str]) -> bool:
 
 
 def kind_of(site: Site, layer: ast.expr) -> str | None:
-    """`LSTM`, `GRU` or `RNN`, as far as the constructor tells."""
+    """`LSTM`, `GRU` or `RNN`, as far as the constructor tells; None for any other."""
     made = torch_api.torch_module_class(site.value(layer).instance_of)
     return made if made in NESTED else None

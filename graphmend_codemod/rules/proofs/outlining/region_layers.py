@@ -11,11 +11,10 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, last_name
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, last_name, root_of
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import base
 
 _SAYS = frozenset({"print", "warn", "warning", "warning_once", "info", "debug", "error", "log", "exception"})
 
@@ -215,4 +214,4 @@ def _effects(function: ast.AST) -> Iterator[str]:
 
 
 def _of_instance(node: ast.expr) -> bool:
-    return isinstance(node, (ast.Attribute, ast.Subscript)) and base(node) == "self"
+    return isinstance(node, (ast.Attribute, ast.Subscript)) and root_of(node) == "self"

@@ -54,7 +54,7 @@ def is_loss(site: Site, call: ast.Call) -> bool:
 
 
 def layer_of_loss(site: Site, node: ast.expr) -> str | None:
-    """`MSELoss` for what the source says to be such a layer."""
+    """`MSELoss` for what the source says to be such a layer; None for any other."""
     if dotted(node) is None:
         return None
     name = torch_api.torch_module_class(site.value(node).instance_of)

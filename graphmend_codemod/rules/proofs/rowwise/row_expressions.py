@@ -42,7 +42,7 @@ class RowExpressions:
         self.looked: list[ast.expr] = []
 
     def qualified(self, node: ast.expr) -> str | None:
-        """The qualified name of what an expression spells at the top level of the module."""
+        """The qualified name of what an expression spells at the top level of the module; None where there is none."""
         return self.qualify(node)
 
     def value(self, node: ast.expr) -> Held:

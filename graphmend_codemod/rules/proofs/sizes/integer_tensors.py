@@ -218,7 +218,7 @@ def _is_kept_again(constructor: ast.FunctionDef, name: str) -> bool:
 
 
 def own_attribute(node: ast.AST) -> str | None:
-    """`name` for `self.name`."""
+    """`name` for `self.name`; None for any other."""
     if is_attribute(node, "self"):
         return node.attr
     return None

@@ -46,7 +46,7 @@ def listed_elements(site: Site, node: ast.Assign, part: ast.expr) -> str:
 
 
 def made_of_sizes(site: Site, node: ast.expr) -> ast.expr | None:
-    """`sizes` for `torch.as_tensor(sizes, dtype=torch.long)`."""
+    """`sizes` for `torch.as_tensor(sizes, dtype=torch.long)`; None for any other."""
     if not isinstance(node, ast.Call) or site.resolve(node.func) not in TENSOR_MAKERS or len(node.args) != 1:
         return None
     words = {word.arg: word.value for word in node.keywords}

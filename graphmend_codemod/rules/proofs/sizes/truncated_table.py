@@ -33,7 +33,7 @@ class Table:
 
 
 def greatest_of(site: Site, node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
-    """The whole and `x` for `x.max().item()`, `int(torch.max(x))` and the like."""
+    """The whole and `x` for `x.max().item()`, `int(torch.max(x))` and the like; None where there is none."""
     if not isinstance(node, ast.Call) or node.keywords:
         return None
     if is_name(node.func, "int") and len(node.args) == 1:

@@ -41,7 +41,7 @@ class Observation(NamedTuple):
 
 
 def seen(site: Site) -> SeenCalls | None:
-    """What a recorded run tells of the function around the site."""
+    """What a recorded run tells of the function around the site; None where there is none."""
     for each in site.settings.seen_calls:
         if each.path == site.source.path and each.function == site.function:
             return each
