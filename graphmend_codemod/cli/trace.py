@@ -59,14 +59,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         usage="graphmend trace [OPTIONS] -- COMMAND ...",
     )
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="the program and its arguments")
-    what = parser.add_argument_group("what to trace, in place of a command")
-    what.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE ...", help="python -m MODULE ...")
-    what.add_argument(
-        "--model", metavar="PKG:FACTORY", help="a factory of a module and its inputs, as `evaluate` takes"
-    )
-    what.add_argument("--from-tests", metavar="ARGS", help="python -m pytest ARGS")
-    what.add_argument("--import", dest="logs", type=Path, metavar="DIR", help="read what TORCH_TRACE=DIR wrote")
-    what.add_argument("--show", type=Path, metavar="FILE", help="show a trace that was recorded before")
+    _add_sources(parser)
     parser.add_argument(
         "--compile",
         choices=("auto",),
@@ -102,6 +95,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     baseline.add_argument("--update-baseline", action="store_true", help="rewrite the baseline")
     options.add_rule_options(parser)
     options.add_run_options(parser, cached=True)
+
+
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_argument_group("what to trace, in place of a command")
+    what.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE ...", help="python -m MODULE ...")
+    what.add_argument(
+        "--model", metavar="PKG:FACTORY", help="a factory of a module and its inputs, as `evaluate` takes"
+    )
+    what.add_argument("--from-tests", metavar="ARGS", help="python -m pytest ARGS")
+    what.add_argument("--import", dest="logs", type=Path, metavar="DIR", help="read what TORCH_TRACE=DIR wrote")
+    what.add_argument("--show", type=Path, metavar="FILE", help="show a trace that was recorded before")
 
 
 def run(args: argparse.Namespace) -> int:

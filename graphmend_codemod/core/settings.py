@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphmend_codemod.core.errors import SettingsError
-from graphmend_codemod.core.source import MOST_CONFIGURED, SourceError, read_bytes
+from graphmend_codemod.core.settings_files import default_root, described, mentions, read_toml, upward
 
 LOG_CALLS = ("guard", "warnings", "once")
 GUARDS = ("assert", "skip", "advice")
@@ -126,17 +124,17 @@ def load_settings(
     """
     start = Path(os.path.abspath(start))
     if config is not None:
-        table = _graphmend_table(config, _read_toml(config))
+        table = _graphmend_table(config, read_toml(config))
         if table is None:
             raise SettingsError(f"{config}: has no [tool.graphmend] table; add one, or omit --config")
-        return _settings(_default_root(start), table, config, known_codes)
-    for folder in _upward(start):
+        return _settings(default_root(start), table, config, known_codes)
+    for folder in upward(start):
         pyproject = folder / "pyproject.toml"
-        if _mentions(pyproject, b"graphmend"):
-            table = _graphmend_table(pyproject, _read_toml(pyproject))
+        if mentions(pyproject, b"graphmend"):
+            table = _graphmend_table(pyproject, read_toml(pyproject))
             if table is not None:
                 return _settings(folder, table, pyproject, known_codes)
-    root = _default_root(start)
+    root = default_root(start)
     return Settings(root=root, target_torch=_own_target_torch(root))
 
 
@@ -219,7 +217,7 @@ def _check_all_codes(values: Mapping[str, Any], where: str, known_codes: Callabl
 
 def _strings(value: object, where: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise SettingsError(f"{where} must be a list of strings, not {_described(value)}")
+        raise SettingsError(f"{where} must be a list of strings, not {described(value)}")
     return tuple(value)
 
 
@@ -233,13 +231,13 @@ def _codes(value: object, where: str) -> tuple[str, ...]:
 
 def _per_file_ignores(value: object, where: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if not isinstance(value, dict):
-        raise SettingsError(f'{where} must be a table such as {{ "tests/*" = ["GM2"] }}, not {_described(value)}')
+        raise SettingsError(f'{where} must be a table such as {{ "tests/*" = ["GM2"] }}, not {described(value)}')
     return tuple((pattern, _codes(codes, f'{where}."{pattern}"')) for pattern, codes in value.items())
 
 
 def _boolean(value: object, where: str) -> bool:
     if not isinstance(value, bool):
-        raise SettingsError(f"{where} must be true or false, not {_described(value)}")
+        raise SettingsError(f"{where} must be true or false, not {described(value)}")
     return value
 
 
@@ -247,7 +245,7 @@ def _one_of(choices: Sequence[str]) -> Callable[[object, str], str]:
     def read(value: object, where: str) -> str:
         if not isinstance(value, str) or value not in choices:
             allowed = ", ".join(f'"{choice}"' for choice in choices)
-            raise SettingsError(f"{where} must be one of {allowed}, not {_described(value)}")
+            raise SettingsError(f"{where} must be one of {allowed}, not {described(value)}")
         return value
 
     return read
@@ -267,13 +265,13 @@ def _matching(pattern: str, example: str) -> Callable[[object, str], tuple[str, 
 def _version(value: object, where: str) -> tuple[int, int]:
     match = re.fullmatch(_VERSION, value) if isinstance(value, str) else None
     if match is None:
-        raise SettingsError(f'{where} must be a string such as "2.4", not {_described(value)}')
+        raise SettingsError(f'{where} must be a string such as "2.4", not {described(value)}')
     return int(match[1]), int(match[2])
 
 
 def _text(value: object, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise SettingsError(f"{where} must be a string, not {_described(value)}")
+        raise SettingsError(f"{where} must be a string, not {described(value)}")
     return value
 
 
@@ -294,7 +292,7 @@ def _template(*names: str) -> Callable[[object, str], str]:
 
 def _pull_request(value: object, where: str) -> PullRequestSettings:
     if not isinstance(value, dict):
-        raise SettingsError(f'{where} must be a table such as {{ labels = ["compile"] }}, not {_described(value)}')
+        raise SettingsError(f'{where} must be a table such as {{ labels = ["compile"] }}, not {described(value)}')
     values = {}
     for key, one in value.items():
         if key not in _PULL_REQUEST:
@@ -333,17 +331,6 @@ _READERS: Mapping[str, Callable[[object, str], Any]] = {
 }
 
 
-def _described(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (str, int, float)):
-        return f'"{value}"' if isinstance(value, str) else f"the number {value}"
-    if isinstance(value, list):
-        odd = next((item for item in value if not isinstance(item, str)), None)
-        return "a list" if odd is None else f"a list with {_described(odd)}"
-    return "a table" if isinstance(value, dict) else "a date or time"
-
-
 def _did_you_mean(word: str, choices: Collection[str]) -> str:
     import difflib
 
@@ -351,23 +338,9 @@ def _did_you_mean(word: str, choices: Collection[str]) -> str:
     return f" (did you mean {' or '.join(f'`{one}`' for one in close)}?)" if close else ""
 
 
-def _upward(start: Path) -> Iterator[Path]:
-    yield from (start, *start.parents) if os.path.isdir(start) else start.parents
-
-
-def _default_root(start: Path) -> Path:
-    found: Path | None = None
-    for folder in _upward(start):
-        if found is None and os.path.isfile(folder / "pyproject.toml"):
-            found = folder
-        if os.path.exists(folder / ".git"):
-            return found or folder
-    return found or Path.cwd()
-
-
 def _own_target_torch(root: Path) -> tuple[int, int] | None:
     pyproject = root / "pyproject.toml"
-    data = _read_toml(pyproject) if _mentions(pyproject, b"torch") else {}
+    data = read_toml(pyproject) if mentions(pyproject, b"torch") else {}
     from graphmend_codemod.core.target_torch import lowest_torch
 
     try:
@@ -376,32 +349,10 @@ def _own_target_torch(root: Path) -> tuple[int, int] | None:
         raise SettingsError(f"{pyproject}: cannot be used: its values are nested too deeply") from error
 
 
-def _mentions(path: Path, word: bytes) -> bool:
-    return os.path.isfile(path) and word in _read(path)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return read_bytes(path, MOST_CONFIGURED, "")
-    except SourceError as error:
-        raise SettingsError(f"{path}: {error}") from error
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    try:
-        data: dict[str, Any] = toml.loads(_read(path).decode())
-    except ValueError as error:  # both TOMLDecodeError and UnicodeDecodeError are one
-        raise SettingsError(f"{path}: is not valid TOML: {error}") from error
-    except (RecursionError, MemoryError) as error:
-        raise SettingsError(f"{path}: cannot be read as TOML: its values are nested too deeply") from error
-    return data
-
-
 def named_trace(path: Path) -> str | None:
     """The recorded run that a `pyproject.toml` names; None where it names none or cannot be read."""
     try:
-        named = (_graphmend_table(path, _read_toml(path)) or {}).get("trace") if _mentions(path, b"trace") else None
+        named = (_graphmend_table(path, read_toml(path)) or {}).get("trace") if mentions(path, b"trace") else None
     except SettingsError:
         return None
     return named if isinstance(named, str) else None
@@ -411,5 +362,5 @@ def _graphmend_table(path: Path, data: Mapping[str, Any]) -> Mapping[str, object
     tools = data.get("tool", {})
     table = tools.get("graphmend") if isinstance(tools, dict) else None
     if table is not None and not isinstance(table, dict):
-        raise SettingsError(f"{path}: tool.graphmend must be a table, not {_described(table)}")
+        raise SettingsError(f"{path}: tool.graphmend must be a table, not {described(table)}")
     return table

@@ -11,7 +11,7 @@ from torch import nn
 
 from graphmend_evaluation.counting import Call, count_breaks
 from graphmend_evaluation.results import Counts
-from tests.evaluation import counted_models
+from tests.evaluation import counted_models, traced_models
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +81,7 @@ def test_break_outside_the_root_is_told_with_its_absolute_path(tmp_path: Path) -
 
 def test_break_in_a_library_is_charged_to_the_line_that_calls_it() -> None:
     counts = count_breaks(
-        lambda: counted_models.Calls(nn.Sequential(counted_models.PrintDirect())),
+        lambda: traced_models.Calls(nn.Sequential(counted_models.PrintDirect())),
         [Call((torch.ones(3),))],
         root=counted_models.ROOT,
     )
@@ -100,7 +100,7 @@ def test_capture_flags_of_the_caller_do_not_help() -> None:
 
 
 def test_operators_that_are_not_of_torch_are_counted_apart() -> None:
-    counts = counted(counted_models.OpaqueOperator)
+    counts = counted(traced_models.OpaqueOperator)
     assert (counts.whole, counts.opaque_operators) == (True, 2)
     assert counts.whole_words == "one graph, 2 opaque operators"
     assert counted(counted_models.TensorIfInRootFrame).opaque_operators == 0

@@ -18,7 +18,7 @@ from torch import nn
 from graphmend_codemod.trace import document
 from graphmend_codemod.trace.document import Trace
 from graphmend_evaluation.counting import Call, count_breaks
-from tests.evaluation import counted_models
+from tests.evaluation import counted_models, traced_models
 
 CHECKOUT = Path(__file__).parent.parent.parent
 PLUGIN = (
@@ -191,7 +191,7 @@ def test_output_tells_of_sites_while_the_program_runs_and_of_all_behind(done: su
         counted_models.TensorIfInHelper,
         counted_models.PrintOneDeep,
         counted_models.ItemInTry,
-        counted_models.MakesModulesInLoop,
+        traced_models.MakesModulesInLoop,
     ],
 )
 def test_trace_lists_the_strict_counter_s_events_one_by_one(cls: type[nn.Module]) -> None:
@@ -213,7 +213,7 @@ def test_locals_are_known_where_the_outermost_function_branches() -> None:
 
     torch.compiler.reset()
     with trace(root=counted_models.ROOT) as recorded:
-        torch.compile(counted_models.halved, backend="eager")(torch.ones(3), 2)
+        torch.compile(traced_models.halved, backend="eager")(torch.ones(3), 2)
     torch.compiler.reset()
     (site,) = recorded.result.sites
     assert [(fact.name, fact.type, fact.sizes) for fact in site.facts] == [
@@ -227,7 +227,7 @@ def test_local_that_a_nested_function_reads_is_known_by_what_it_holds() -> None:
 
     torch.compiler.reset()
     with trace(root=counted_models.ROOT) as recorded:
-        torch.compile(counted_models.shared_with_a_closure, backend="eager")(torch.ones(3))
+        torch.compile(traced_models.shared_with_a_closure, backend="eager")(torch.ones(3))
     torch.compiler.reset()
     (site,) = recorded.result.sites
     assert {fact.name: fact.type for fact in site.facts} == {"x": "torch.Tensor", "doubled": "torch.Tensor"}

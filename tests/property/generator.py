@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tests.property import company, grammar, layers
+from tests.property import company, grammar, layers, surroundings
 from tests.property.program import Clause, Compound, Program, Simple, Statement, render
 from tests.property.scripts import Scripts
 from tests.property.statements import Branches, Readings
@@ -29,9 +29,9 @@ class _Generator(Branches, Readings, Scripts):
     def program(self) -> Program:
         if self.chance(0.03):
             return self.script()
-        given = [name for name, _ in grammar.PARAMETERS if self.chance(0.5)]
-        spelled = {name: self.pick(forms) for name, forms in grammar.PARAMETERS}
-        ordered = [name for name, _ in grammar.PARAMETERS if name in given]
+        given = [name for name, _ in surroundings.PARAMETERS if self.chance(0.5)]
+        spelled = {name: self.pick(forms) for name, forms in surroundings.PARAMETERS}
+        ordered = [name for name, _ in surroundings.PARAMETERS if name in given]
         first = self.pick(["x: torch.Tensor", "x", "x: torch.FloatTensor"])
         signature = f"def forward({', '.join(['self', first, *(spelled[name] for name in ordered)])}):"
         if self.chance(0.08):
@@ -186,7 +186,7 @@ class _Generator(Branches, Readings, Scripts):
         return [Compound(tuple(clauses), whole=True)]
 
     def context(self, depth: int) -> list[Statement]:
-        return [Compound((Clause(f"with {self.pick(grammar.CONTEXTS)}:", self.block(depth + 1)),))]
+        return [Compound((Clause(f"with {self.pick(surroundings.CONTEXTS)}:", self.block(depth + 1)),))]
 
     def nested_function(self, depth: int) -> list[Statement]:
         known = list(self.floats)
@@ -222,12 +222,12 @@ class _Generator(Branches, Readings, Scripts):
 
     def call(self, given: Sequence[str]) -> str:
         kinds = {
-            "y": grammar.FLOAT_INPUTS[:10],
-            "mask": grammar.MASK_INPUTS,
+            "y": surroundings.FLOAT_INPUTS[:10],
+            "mask": surroundings.MASK_INPUTS,
             "flag": ("True", "False"),
-            "sizes": grammar.SIZE_INPUTS,
+            "sizes": surroundings.SIZE_INPUTS,
         }
-        shape_source = self.pick(grammar.FLOAT_INPUTS if self.chance(0.3) else grammar.FLOAT_INPUTS[:10])
+        shape_source = self.pick(surroundings.FLOAT_INPUTS if self.chance(0.3) else surroundings.FLOAT_INPUTS[:10])
         parts = [shape_source, *(self.pick(kinds[name]) for name in given)]
         if shape_source == "torch.randn(0, 4)" and "mask" in given:
             parts[1 + given.index("mask")] = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.property import grammar, readings
+from tests.property import grammar, readings, surroundings
 from tests.property.program import Clause, Compound, Simple, Statement
 from tests.property.texts import Texts
 
@@ -141,7 +141,7 @@ class Branches(Texts):
         return [statement]
 
     def state_branch(self, depth: int) -> list[Statement]:
-        taken, other = self.random.choice(grammar.STATE_BRANCHES)
+        taken, other = self.random.choice(surroundings.STATE_BRANCHES)
         clauses = [Clause(self.header("if", self.test()), (Simple(taken),))]
         if other:
             clauses.append(Clause("else:", (Simple(other),)))
@@ -155,7 +155,7 @@ class Readings(Texts):
     """Numbers, sizes, rows and masks that are read out of tensors."""
 
     def list_guard(self, depth: int) -> list[Statement]:
-        built, test = self.random.choice(grammar.LIST_GUARDS)
+        built, test = self.random.choice(surroundings.LIST_GUARDS)
         found: list[Statement] = [Simple(f"shapes = {self.filled(built)}")]
         if self.chance(0.15):
             found.append(Simple(self.pick(["shapes = shapes + 1", "shapes.add_(1)", "sizes = list(sizes)[:1]"])))

@@ -17,9 +17,7 @@ from graphmend_codemod.reporting.report import Report
 PLAIN = Paint()
 
 
-def test_full_view_shows_source_reason_and_summary(report: Report) -> None:
-    assert "\n".join(text.full(report, PLAIN)) == (
-        """\
+_FULL = """\
 package/model.py:3:26: GM101 [*] `if` on the tensor `x`
   |
 2 |     def forward(self, x):
@@ -69,7 +67,10 @@ package/model.py:12:9: GM107 `if` on the tensor `x`
 
 Found 4 break sites in 1 of 5 files: 1 fixable with `graphmend fix`, 1 with --unsafe-fixes, 1 declined, 1 advice. \
 1 could not be checked."""
-    )
+
+
+def test_full_view_shows_source_reason_and_summary(report: Report) -> None:
+    assert "\n".join(text.full(report, PLAIN)) == _FULL
 
 
 def test_concise_view_has_one_line_for_each_finding(report: Report) -> None:

@@ -208,8 +208,7 @@ def test_lists_and_tuples_from_outside_stay_what_they_are(kind: str) -> None:
 
 
 def test_inputs_that_are_not_contiguous_or_hold_no_rows() -> None:
-    model = made(written())
-    compiled = one_graph(model)
+    compiled = one_graph(model := made(written()))
     for given in (torch.randn(12, 8)[::2, ::2], X[:0]):
         same(results(model, model, given), results(model, compiled, given), 1e-6)
 

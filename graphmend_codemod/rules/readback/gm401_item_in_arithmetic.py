@@ -34,9 +34,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.liveness import is_seen_elsewhere
 from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import BOOL, ValueKind
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.edits import line_of, two_paths
@@ -63,11 +61,9 @@ from graphmend_codemod.rules.proofs.memory.written_inputs import asked_of_gradie
 from graphmend_codemod.rules.proofs.numbers.kept_operands import (
     asked_wide,
     bounded,
-    is_whole,
-    keeps_dtype,
     kept_in,
-    takes_whole,
 )
+from graphmend_codemod.rules.proofs.numbers.scalar_uses import own_expressions, why_no_tensor
 
 _SETUP = """
 import torch
@@ -243,8 +239,6 @@ rule = Rule(
     ),
 )
 
-_LARGEST = 256
-"""All integers up to this one are numbers of every floating dtype that torch reduces."""
 _ITEM = frozenset({"item"})
 _REDUCES = frozenset({"max", "amax", "min", "amin", "sum", "mean", "argmax", "argmin"})
 _READS_BACK = "converts a tensor to a Python scalar (device sync)"
@@ -277,7 +271,7 @@ def _kept(site: Site, node: ast.Assign) -> Diagnostic | None:
     if site.value(tensor).dtype == BOOL:
         return None
     message = f"{_READS_BACK}: `{speculation.short(node.value)}`"
-    reason = _why_not(site, read, target.id, tensor)
+    reason = why_no_tensor(site, read, target.id, tensor)
     if reason is not None:
         from graphmend_codemod.rules.proofs.numbers.kept_positions import position_kept  # a commit hook waits for it
 
@@ -315,7 +309,7 @@ def _facts_of_others(site: Site, name: str, tensor: ast.expr) -> Iterator[str]:
     """What must hold for the tensors that meet the number to have the dtypes that they are taken to have."""
     dtype = site.value(tensor).dtype
     for place in site.flow.places.values():
-        for part in _own_expressions(place.statement):
+        for part in own_expressions(place.statement):
             sides = [part.left, part.right] if isinstance(part, ast.BinOp) else []
             for side in sides if any(is_name(each, name) for each in sides) else ():
                 there = site.at(place.statement)
@@ -333,86 +327,3 @@ def _reduced(site: Site, node: ast.expr) -> ast.expr | None:
             return None
         inner = inner.func.value  # type: ignore[attr-defined]
     return inner if site.value(inner).kind is ValueKind.UNKNOWN else None
-
-
-def _why_not(site: Site, value: ast.expr, name: str, tensor: ast.expr) -> str | None:
-    function = site.evaluator.scope.node
-    uses = [each for each in walk_scope(function) if is_name(each, name)]
-    if sum(isinstance(each.ctx, ast.Store) for each in uses) != 1:
-        return f"`{name}` is bound in several places"
-    if is_seen_elsewhere(function.body, name):
-        return f"`{name}` may be read by another function"
-    reads = {id(each) for each in uses if isinstance(each.ctx, ast.Load)}
-    if not reads:
-        return f"`{name}` is never read"
-    reason = _misused(site, name, tensor, reads)
-    if reason is None and not keeps_dtype(site, value, tensor):
-        return f"`{speculation.short(value)}` changes the number"
-    return reason
-
-
-def _misused(site: Site, name: str, tensor: ast.expr, reads: set[int]) -> str | None:
-    """The first use of the name that a 0-dim tensor does not serve as well."""
-    allowed: set[int] = set()
-    dtype = site.value(tensor).dtype
-    whole = is_whole(site, tensor)
-    for place in site.flow.places.values():
-        statement = place.statement
-        if isinstance(statement, ast.If) and len(statement.body) == 1 and isinstance(statement.body[0], ast.Raise):
-            if not statement.orelse:
-                allowed |= _compared(statement.test, whole) | {id(part) for part in walk_in_layers(statement.body[0])}
-        elif isinstance(statement, ast.Assert):
-            allowed |= _compared(statement.test, whole)
-            allowed |= {id(part) for part in walk_in_layers(statement.msg)} if statement.msg is not None else set()
-    for place in site.flow.places.values():
-        for part in _own_expressions(place.statement):
-            if not (isinstance(part, ast.Name) and id(part) in reads and id(part) not in allowed):
-                continue
-            there = site.at(place.statement)
-            around = _parent(place.statement, part)
-            if there is None or not isinstance(around, ast.BinOp):
-                return (
-                    f"`{name}` is used as a Python number in `{speculation.short(around)}`; "
-                    "manually keep it a tensor there"
-                )
-            other = there.value(around.right if around.left is part else around.left)
-            if not other.is_tensor:
-                return (
-                    f"`{name}` is used as a Python number in `{speculation.short(around)}`; "
-                    "manually keep it a tensor there"
-                )
-            if other.dtype != dtype and not (whole and takes_whole(around, other)):
-                return f"the other side of `{speculation.short(around)}` may have a different dtype from `{name}`"
-            reads.discard(id(part))
-    return None if reads <= allowed else f"`{name}` is used in code that torch.compile does not reach"
-
-
-def _compared(test: ast.expr, whole: bool) -> set[int]:
-    """The plain names in comparisons: of floats only with numbers that no dtype rounds, as a tensor would."""
-    compared = [[part.left, *part.comparators] for part in walk_in_layers(test) if isinstance(part, ast.Compare)]
-    return {
-        id(side)
-        for sides in compared
-        for side in sides
-        if isinstance(side, ast.Name) and (whole or all(each is side or _is_small(each) for each in sides))
-    }
-
-
-def _is_small(node: ast.expr) -> bool:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node = node.operand
-    number = node.value if isinstance(node, ast.Constant) else None
-    return type(number) in {int, float} and float(number) == int(number) and abs(number) <= _LARGEST  # type: ignore[arg-type]
-
-
-def _own_expressions(statement: ast.stmt) -> list[ast.AST]:
-    """The nodes of a statement without the statements inside it."""
-    if not hasattr(statement, "body"):
-        return list(walk_in_layers(statement))
-    heads = [getattr(statement, field, None) for field in ("test", "iter", "target", "items", "subject")]
-    roots = [each for head in heads for each in (head if isinstance(head, list) else [head]) if each is not None]
-    return [part for root in roots for part in walk_in_layers(root)]
-
-
-def _parent(statement: ast.stmt, part: ast.AST) -> ast.AST:
-    return next(node for node in walk_in_layers(statement) if part in children(node))

@@ -1,0 +1,100 @@
+"""Uses of a number that is read out of a tensor: whether the 0-dim tensor serves in each of them (GM401)."""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.liveness import is_seen_elsewhere
+from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.numbers.kept_operands import (
+    is_whole,
+    keeps_dtype,
+    takes_whole,
+)
+
+_LARGEST = 256
+"""All integers up to this one are numbers of every floating dtype that torch reduces."""
+
+
+def why_no_tensor(site: Site, value: ast.expr, name: str, tensor: ast.expr) -> str | None:
+    """Why a name cannot hold the tensor in place of the number `value`; None where it can."""
+    function = site.evaluator.scope.node
+    uses = [each for each in walk_scope(function) if is_name(each, name)]
+    if sum(isinstance(each.ctx, ast.Store) for each in uses) != 1:
+        return f"`{name}` is bound in several places"
+    if is_seen_elsewhere(function.body, name):
+        return f"`{name}` may be read by another function"
+    reads = {id(each) for each in uses if isinstance(each.ctx, ast.Load)}
+    if not reads:
+        return f"`{name}` is never read"
+    reason = _misused(site, name, tensor, reads)
+    if reason is None and not keeps_dtype(site, value, tensor):
+        return f"`{speculation.short(value)}` changes the number"
+    return reason
+
+
+def _misused(site: Site, name: str, tensor: ast.expr, reads: set[int]) -> str | None:
+    """The first use of the name that a 0-dim tensor does not serve as well."""
+    allowed: set[int] = set()
+    dtype = site.value(tensor).dtype
+    whole = is_whole(site, tensor)
+    for place in site.flow.places.values():
+        statement = place.statement
+        if isinstance(statement, ast.If) and len(statement.body) == 1 and isinstance(statement.body[0], ast.Raise):
+            if not statement.orelse:
+                allowed |= _compared(statement.test, whole) | {id(part) for part in walk_in_layers(statement.body[0])}
+        elif isinstance(statement, ast.Assert):
+            allowed |= _compared(statement.test, whole)
+            allowed |= {id(part) for part in walk_in_layers(statement.msg)} if statement.msg is not None else set()
+    for place in site.flow.places.values():
+        for part in own_expressions(place.statement):
+            if not (isinstance(part, ast.Name) and id(part) in reads and id(part) not in allowed):
+                continue
+            there = site.at(place.statement)
+            around = _parent(place.statement, part)
+            other = None
+            if there is not None and isinstance(around, ast.BinOp):
+                other = there.value(around.right if around.left is part else around.left)
+            if other is None or not isinstance(around, ast.BinOp) or not other.is_tensor:
+                return (
+                    f"`{name}` is used as a Python number in `{speculation.short(around)}`; "
+                    "manually keep it a tensor there"
+                )
+            if other.dtype != dtype and not (whole and takes_whole(around, other)):
+                return f"the other side of `{speculation.short(around)}` may have a different dtype from `{name}`"
+            reads.discard(id(part))
+    return None if reads <= allowed else f"`{name}` is used in code that torch.compile does not reach"
+
+
+def _compared(test: ast.expr, whole: bool) -> set[int]:
+    """The plain names in comparisons: of floats only with numbers that no dtype rounds, as a tensor would."""
+    compared = [[part.left, *part.comparators] for part in walk_in_layers(test) if isinstance(part, ast.Compare)]
+    return {
+        id(side)
+        for sides in compared
+        for side in sides
+        if isinstance(side, ast.Name) and (whole or all(each is side or _is_small(each) for each in sides))
+    }
+
+
+def _is_small(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    number = node.value if isinstance(node, ast.Constant) else None
+    return type(number) in {int, float} and float(number) == int(number) and abs(number) <= _LARGEST  # type: ignore[arg-type]
+
+
+def own_expressions(statement: ast.stmt) -> list[ast.AST]:
+    """The nodes of a statement without the statements inside it."""
+    if not hasattr(statement, "body"):
+        return list(walk_in_layers(statement))
+    heads = [getattr(statement, field, None) for field in ("test", "iter", "target", "items", "subject")]
+    roots = [each for head in heads for each in (head if isinstance(head, list) else [head]) if each is not None]
+    return [part for root in roots for part in walk_in_layers(root)]
+
+
+def _parent(statement: ast.stmt, part: ast.AST) -> ast.AST:
+    return next(node for node in walk_in_layers(statement) if part in children(node))

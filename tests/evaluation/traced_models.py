@@ -1,0 +1,71 @@
+"""Modules that are traced without a count by hand."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class Calls(nn.Module):
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.inner(x)
+        return result
+
+
+@torch.library.custom_op("graphmend_tests::opaque", mutates_args=())
+def opaque(x: Tensor) -> Tensor:
+    """The elements, in a way that the compiler does not see."""
+    return torch.tensor(x.tolist())
+
+
+@opaque.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+class OpaqueOperator(nn.Module):
+    """Two calls of an operator that is not torch's own."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = opaque(opaque(x.sin()) + 1)
+        return result
+
+
+class _Doubled(nn.Module):
+    def __init__(self) -> None:
+        super(_Doubled, self).__init__()  # noqa: UP008 - the spelling that Dynamo cannot trace
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+
+class MakesModulesInLoop(nn.Module):
+    """The loop cannot go on behind a break, so Dynamo leaves `forward` and meets `__init__` by itself."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(1):
+            if x.sum() > 0:
+                x = x + 1
+            x = _Doubled()(x)
+        return x
+
+
+def halved(x: torch.Tensor, times: int) -> torch.Tensor:
+    if x.sum() > times:
+        x = x / times
+    return x + times
+
+
+def shared_with_a_closure(x: torch.Tensor) -> torch.Tensor:
+    doubled = x * 2
+    if x.sum() > 0:
+        return doubled
+
+    def more() -> torch.Tensor:
+        return doubled + 1
+
+    return more()
