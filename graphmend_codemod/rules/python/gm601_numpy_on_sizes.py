@@ -20,6 +20,8 @@ CPU seconds for two lengths before and 86 after, and a call 3.4 ms before and 1.
 An array of sizes, `shape = np.array(x.shape[2:])`, with which the next statement computes one array for each step of a
 list, is kept as tuples of integers, where functions of the same file read elements of these for `np.arange` or slices.
 
+Integers that `np.unique` sorts (the axes of a sum) become a list, where nothing but their numbers is used.
+
 Only numbers that come from sizes, configuration and constants are taken over. The two libraries agree to the last digit
 but one, and `math` raises for a logarithm of zero where numpy gives `-inf`.
 """
@@ -31,6 +33,7 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_within
 from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import judged, line_of
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -41,6 +44,7 @@ from graphmend_codemod.rules.proofs.sizes.numbers_in_math import asked_in_math, 
 from graphmend_codemod.rules.proofs.sizes.size_arrays import integers_in_front, size_array
 from graphmend_codemod.rules.proofs.sizes.size_division import division_edit, divisions
 from graphmend_codemod.rules.proofs.sizes.size_products import products_in_front, read_products
+from graphmend_codemod.rules.proofs.sizes.unique_numbers import list_in_front, unique_numbers
 
 _SETUP = """
 import math
@@ -248,6 +252,38 @@ rule = Rule(
             setup=_SETUP,
             inputs=("torch.ones(2, 5, 3)", "torch.ones(2, 9, 4)", "torch.ones(2, 1, 1)"),
         ),
+        Example(
+            before="""
+            steps = 0
+            levels = np.unique(self.levels).astype(int)
+            for level in sorted(levels, reverse=True):
+                steps = steps + int(level)
+            """,
+            after="""
+            steps = 0
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(self.levels, (tuple, list))
+                and all(type(n) is int for n in self.levels)
+            ):
+                # The same integers in a list: an array would be a tensor, and its elements no numbers.
+                levels = sorted(set(self.levels))
+            else:
+                levels = np.unique(self.levels).astype(int)
+            for level in sorted(levels, reverse=True):
+                steps = steps + int(level)
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 6)",),
+        ),
+        Declined(
+            source="""
+            levels = np.unique(self.levels)
+            steps = levels * 2
+            """,
+            because="may need an array",
+            setup=_SETUP,
+        ),
         Declined(
             source="""
             steps = torch.div(x.size(1), 2, rounding_mode="trunc")
@@ -318,6 +354,16 @@ def product_of_sizes(site: Site, node: ast.Assign | ast.Return) -> Diagnostic | 
         return None
     message = f"computes a Python number with a tensor (device sync): `{speculation.short(found[0][0])}`"
     return judged(message, lambda: products_in_front(site, node, found))
+
+
+@rule.on(ast.Assign, words=("unique",), here=True)
+def numbers_made_unique(site: Site, node: ast.Assign) -> Diagnostic | None:
+    """`axes = np.unique(axes).astype(int)`."""
+    given = unique_numbers(site, node)
+    if given is None or site.value(given).kind is ValueKind.TENSOR:
+        return None
+    message = f"computes Python numbers with an array, which is a tensor for Dynamo: `{speculation.short(node.value)}`"
+    return judged(message, lambda: list_in_front(site, node, given))
 
 
 @rule.on(ast.Assign, words=("array", "asarray"), here=True)
