@@ -69,7 +69,7 @@ class Hazards(NamedTuple):
 
     @property
     def unconditional(self) -> Hazards:
-        """The verdict where no shapes can be asked for."""
+        """The hazards where no shapes can be asked for."""
         need = min(self.needs_shapes, default=None)
         reason = self.raises or (None if need is None else "it may raise for some shapes")
         return self._replace(raises=reason, needs_shapes=frozenset())
@@ -94,19 +94,19 @@ def judge(evaluator: Evaluator, node: ast.expr, env: Env) -> Hazards:
         return judge(evaluator, node.operand, env) & _unary(evaluator, node, env)
     if isinstance(node, ast.Compare):
         parts = [node.left, *node.comparators]
-        verdict = FREE
+        hazards = FREE
         for part in parts:
-            verdict = verdict & judge(evaluator, part, env)
+            hazards = hazards & judge(evaluator, part, env)
         if {type(each) for each in node.ops} <= {ast.Is, ast.IsNot}:
-            return verdict
+            return hazards
         if evaluator.value(node, env).is_python and {type(each) for each in node.ops} <= {ast.Eq, ast.NotEq}:
-            return verdict
-        return verdict & _elementwise(evaluator, parts, env, ast.unparse(node))
+            return hazards
+        return hazards & _elementwise(evaluator, parts, env, ast.unparse(node))
     if isinstance(node, (ast.Tuple, ast.List)):
-        verdict = FREE
+        hazards = FREE
         for element in node.elts:
-            verdict = verdict & judge(evaluator, element, env)
-        return verdict
+            hazards = hazards & judge(evaluator, element, env)
+        return hazards
     if isinstance(node, ast.Call):
         return _call(evaluator, node, env)
     if isinstance(node, ast.Subscript):
@@ -192,16 +192,16 @@ def is_loud_property(evaluator: Evaluator, name: str) -> bool:
 
 def _slice(evaluator: Evaluator, node: ast.expr, env: Env) -> Hazards:
     if isinstance(node, ast.Slice):
-        verdict = FREE
+        hazards = FREE
         for part in (node.lower, node.upper, node.step):
             if part is not None:
-                verdict = verdict & judge(evaluator, part, env)
-        return verdict
+                hazards = hazards & judge(evaluator, part, env)
+        return hazards
     if isinstance(node, ast.Tuple):
-        verdict = FREE
+        hazards = FREE
         for element in node.elts:
-            verdict = verdict & _slice(evaluator, element, env)
-        return verdict
+            hazards = hazards & _slice(evaluator, element, env)
+        return hazards
     index = evaluator.value(node, env)
     if index.kind is ValueKind.TENSOR:
         return Hazards(impure=f"`{short(node)}` indexes with a tensor")
@@ -228,10 +228,10 @@ def _clip(text: str) -> str:
 
 def _operator(evaluator: Evaluator, node: ast.BinOp, env: Env) -> Hazards:
     left, right = evaluator.value(node.left, env), evaluator.value(node.right, env)
-    verdict = _elementwise(evaluator, [node.left, node.right], env, ast.unparse(node))
+    hazards = _elementwise(evaluator, [node.left, node.right], env, ast.unparse(node))
     if not (left.kind is ValueKind.TENSOR or right.kind is ValueKind.TENSOR):
         risky = isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RShift))
-        return verdict & (Hazards(raises=f"`{short(node)}` may divide by zero") if risky else FREE)
+        return hazards & (Hazards(raises=f"`{short(node)}` may divide by zero") if risky else FREE)
     if isinstance(node.op, ast.MatMult):
         return Hazards(impure=f"`{short(node)}` is work that eager mode skips")
     needs = frozenset(
@@ -239,7 +239,7 @@ def _operator(evaluator: Evaluator, node: ast.BinOp, env: Env) -> Hazards:
         for operand, value in ((node.left, left), (node.right, right))
         if value.kind is ValueKind.TENSOR and not is_floating_dtype(value.dtype)
     )
-    return verdict & Hazards(needs_floating=needs, finite=_finite_operator(evaluator, node, left))
+    return hazards & Hazards(needs_floating=needs, finite=_finite_operator(evaluator, node, left))
 
 
 def _finite_operator(evaluator: Evaluator, node: ast.BinOp, left: Value) -> bool:
@@ -277,20 +277,20 @@ def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> Hazards:
         return Hazards(impure=f"`{short(node)}` passes arguments of unknown type")
     qualified = evaluator.resolve(node.func, env)
     arguments = all_given(node)
-    verdict = FREE
+    hazards = FREE
     for argument in arguments:
-        verdict = verdict & judge(evaluator, argument, env)
+        hazards = hazards & judge(evaluator, argument, env)
     if qualified in _PURE_BUILTINS or qualified in {"torch.finfo", "torch.iinfo", "torch.is_tensor"}:
-        return verdict & _builtin(evaluator, node, env, qualified)
+        return hazards & _builtin(evaluator, node, env, qualified)
     name = torch_api.torch_function(qualified)
     if name is None and isinstance(node.func, ast.Attribute):
         base = evaluator.value(node.func.value, env)
         if base.kind is ValueKind.TENSOR:
-            verdict = verdict & judge(evaluator, node.func.value, env)
-            return verdict & _tensor_call(evaluator, node, env, node.func.attr, node.func.value)
+            hazards = hazards & judge(evaluator, node.func.value, env)
+            return hazards & _tensor_call(evaluator, node, env, node.func.attr, node.func.value)
     if name is None:
         return Hazards(impure=f"`{short(node)}` may have side effects or be expensive")
-    return verdict & _tensor_call(evaluator, node, env, name, node.args[0] if node.args else None)
+    return hazards & _tensor_call(evaluator, node, env, name, node.args[0] if node.args else None)
 
 
 def _builtin(evaluator: Evaluator, node: ast.Call, env: Env, qualified: str | None) -> Hazards:

@@ -1,4 +1,4 @@
-"""Whether the edit of a verdict may be written where it is: with this torch, these imports, and for TorchScript."""
+"""Whether the edit of a diagnostic may be written where it is: with this torch, these imports, and for TorchScript."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.exceptions import caught
 
 
-def applicable(verdict: Diagnostic, rule: Rule, site: Site, reached: ReachedFunction) -> Diagnostic:
-    """The verdict, without its edit and with the reason where something forbids to write it."""
-    if verdict.edit is not None and rule.for_own and reached.offered:
+def applicable(diagnostic: Diagnostic, rule: Rule, site: Site, reached: ReachedFunction) -> Diagnostic:
+    """The diagnostic, without its edit and with the reason where something forbids to write it."""
+    if diagnostic.edit is not None and rule.for_own and reached.offered:
         reason = (
             "nothing in this project that is compiled calls the function, and it takes no tensors; "
             "manually guard the call where a compiled model of yours does"
         )
-        return verdict._replace(edit=None, declined=reason)
-    verdict = _outside_handlers(_uncaught(_uncontradicted(_within_target(verdict, site), site), rule, site), site)
-    return scriptable(_asking_once(_importable(verdict, site), site), site)
+        return diagnostic._replace(edit=None, declined=reason)
+    diagnostic = _outside_handlers(_uncaught(_uncontradicted(_within_target(diagnostic, site), site), rule, site), site)
+    return scriptable(_asking_once(_importable(diagnostic, site), site), site)
 
 
-def _asking_once(verdict: Diagnostic, site: Site) -> Diagnostic:
-    """The verdict without its edit where that reads what a subclass turns into a property that may do more than read.
+def _asking_once(diagnostic: Diagnostic, site: Site) -> Diagnostic:
+    """The diagnostic without its edit where that reads what a subclass makes a property that may do more than read.
 
     A header asks before the author's statement does, and once more than eager mode where it is not true.
     """
     scope = site.evaluator.scope
-    if verdict.edit is None or scope.self_name is None or scope.class_facts is None:
-        return verdict
+    if diagnostic.edit is None or scope.self_name is None or scope.class_facts is None:
+        return diagnostic
     own = re.compile(rf"\b{scope.self_name}\.(\w+)")
-    read = {name for text in _written(verdict.edit._replace(helpers=())) for name in own.findall(text)}
+    read = {name for text in _written(diagnostic.edit._replace(helpers=())) for name in own.findall(text)}
     # Nobody makes a property of these.
     read -= {"training", *(scope.class_facts.methods.keys() - scope.class_facts.properties)}
     for heir in scope.index.heirs(scope.class_facts.qualified) if read else ():
@@ -48,35 +48,35 @@ def _asking_once(verdict: Diagnostic, site: Site) -> Diagnostic:
             known = scope.index.function(made) if made is not None else None
             if made != scope.class_facts.methods.get(name) and (known is None or known.loud):
                 reason = f"`{scope.self_name}.{name}` is a property of `{heir}` that may do more than read"
-                return verdict._replace(edit=None, declined=f"{reason}; assign it to a variable first")
-    return verdict
+                return diagnostic._replace(edit=None, declined=f"{reason}; assign it to a variable first")
+    return diagnostic
 
 
-def _within_target(verdict: Diagnostic, site: Site) -> Diagnostic:
-    """The verdict without its edit where that writes an API newer than the torch that the project supports."""
+def _within_target(diagnostic: Diagnostic, site: Site) -> Diagnostic:
+    """The diagnostic without its edit where that writes an API newer than the torch that the project supports."""
     settings = site.settings
-    if verdict.edit is None or settings.target_torch is None:
-        return verdict
-    newest = max(verdict.edit.needs, key=torch_api.SINCE.__getitem__, default=None)
+    if diagnostic.edit is None or settings.target_torch is None:
+        return diagnostic
+    newest = max(diagnostic.edit.needs, key=torch_api.SINCE.__getitem__, default=None)
     if newest is None or settings.target_torch >= torch_api.SINCE[newest]:
-        return verdict
+        return diagnostic
     needed, supported = (".".join(map(str, each)) for each in (torch_api.SINCE[newest], settings.target_torch))
     reason = (
         f"the fix needs `torch.{newest}` (torch {needed}), and the project supports torch {supported}; {RAISE_TARGET}"
     )
-    return verdict._replace(edit=None, declined=reason)
+    return diagnostic._replace(edit=None, declined=reason)
 
 
-def _outside_handlers(verdict: Diagnostic, site: Site) -> Diagnostic:
-    """The verdict without its edit in an `except` with a `finally` behind it.
+def _outside_handlers(diagnostic: Diagnostic, site: Site) -> Diagnostic:
+    """The diagnostic without its edit in an `except` with a `finally` behind it.
 
     Dynamo of torch 2.13 ends in an internal error where such code has more than 255 instructions and a graph begins
     in the function before it.
     """
-    if verdict.edit is None or not _is_before_finally(site):
-        return verdict
+    if diagnostic.edit is None or not _is_before_finally(site):
+        return diagnostic
     reason = "Dynamo may fail where an `except` in front of a `finally` gets longer; move the code into a function"
-    return verdict._replace(edit=None, declined=reason)
+    return diagnostic._replace(edit=None, declined=reason)
 
 
 def _is_before_finally(site: Site) -> bool:
@@ -91,41 +91,43 @@ def _is_before_finally(site: Site) -> bool:
     )
 
 
-def _uncontradicted(verdict: Diagnostic, site: Site) -> Diagnostic:
-    """The verdict without its edit where the author's own test may say the opposite of its header."""
-    if verdict.edit is None:
-        return verdict
-    if site.torch is None and "torch" in verdict.edit.imports:
-        return verdict._replace(edit=None, declined=name_taken())
-    taken = next((name for name in verdict.edit.imports if not site.stays(name.partition(".")[0])), None)
+def _uncontradicted(diagnostic: Diagnostic, site: Site) -> Diagnostic:
+    """The diagnostic without its edit where the author's own test may say the opposite of its header."""
+    if diagnostic.edit is None:
+        return diagnostic
+    if site.torch is None and "torch" in diagnostic.edit.imports:
+        return diagnostic._replace(edit=None, declined=name_taken())
+    taken = next((name for name in diagnostic.edit.imports if not site.stays(name.partition(".")[0])), None)
     if taken is not None:
-        return verdict._replace(edit=None, declined=name_taken(taken))
-    asked = asks_for_compiler(site) if verdict.edit.writes_path else None
+        return diagnostic._replace(edit=None, declined=name_taken(taken))
+    asked = asks_for_compiler(site) if diagnostic.edit.writes_path else None
     if asked is None:
-        return verdict
+        return diagnostic
     reason = f"`{asked}` may already test whether torch.compile runs; call `torch.compiler.is_compiling()` directly"
-    return verdict._replace(edit=None, declined=reason)
+    return diagnostic._replace(edit=None, declined=reason)
 
 
-def _uncaught(verdict: Diagnostic, rule: Rule, site: Site) -> Diagnostic:
-    """The verdict without its edit where something may catch what the statement raises.
+def _uncaught(diagnostic: Diagnostic, rule: Rule, site: Site) -> Diagnostic:
+    """The diagnostic without its edit where something may catch what the statement raises.
 
     A break makes Dynamo run such code in eager mode; without it, an exception ends all of the compiled code.
     """
-    if verdict.edit is None or not rule.contract.may_raise:
-        return verdict
+    if diagnostic.edit is None or not rule.contract.may_raise:
+        return diagnostic
     catcher = caught(site)
     reason = f"an exception that it raises may be caught, and in compiled code is not: {catcher}"
-    return verdict if catcher is None else verdict._replace(edit=None, declined=reason)
+    return diagnostic if catcher is None else diagnostic._replace(edit=None, declined=reason)
 
 
-def _importable(verdict: Diagnostic, site: Site) -> Diagnostic:
-    """The verdict without its edit where that needs torch in code that does without: torch may not be installed."""
+def _importable(diagnostic: Diagnostic, site: Site) -> Diagnostic:
+    """The diagnostic without its edit where that needs torch in code that does without: torch may not be installed."""
     scope = site.evaluator.scope
-    if verdict.edit is None or scope.is_local("torch"):
-        return verdict
-    own = [each for each in verdict.edit.helpers if "import torch\n" in each.source]
-    texts = _written(verdict.edit._replace(helpers=tuple(each for each in verdict.edit.helpers if each not in own)))
+    if diagnostic.edit is None or scope.is_local("torch"):
+        return diagnostic
+    own = [each for each in diagnostic.edit.helpers if "import torch\n" in each.source]
+    texts = _written(
+        diagnostic.edit._replace(helpers=tuple(each for each in diagnostic.edit.helpers if each not in own))
+    )
     imports = [
         each
         for each in site.summary.bindings
@@ -133,17 +135,17 @@ def _importable(verdict: Diagnostic, site: Site) -> Diagnostic:
     ]
     spelled = [each for each in imports if any(f"{each.name}." in text for text in texts)]
     bound = [each for each in spelled if not each.for_types]
-    if not imports and "torch" in verdict.edit.imports:
+    if not imports and "torch" in diagnostic.edit.imports:
         reason = "this file does not import torch and may be used where torch is not installed; import torch at the top"
     elif spelled and not bound:
         reason = f"this file imports `{spelled[0].name}` only under `TYPE_CHECKING`; import it at the top"
-    elif "torch" in verdict.edit.imports and all(each.for_types for each in imports):
+    elif "torch" in diagnostic.edit.imports and all(each.for_types for each in imports):
         reason = "this file imports torch only under `TYPE_CHECKING`; import it at the top"
     elif bound and all(each.conditional for each in bound) and not _needs_torch(scope, {each.name for each in bound}):
         reason = f"`{bound[0].name}` is imported conditionally, and this function does not use it"
     else:
-        return verdict
-    return verdict._replace(edit=None, declined=reason)
+        return diagnostic
+    return diagnostic._replace(edit=None, declined=reason)
 
 
 def _written(edit: Edit) -> list[str]:

@@ -188,19 +188,19 @@ def _findings_in(
                 continue
             from graphmend_codemod.engine.applicable import applicable  # a commit hook that finds nothing does without
 
-            rule, verdict = found
-            verdict = applicable(verdict, rule, site, unit.reached)
-            safety = rule.safety_of(verdict)
+            rule, diagnostic = found
+            diagnostic = applicable(diagnostic, rule, site, unit.reached)
+            safety = rule.safety_of(diagnostic)
             finding = Finding(
                 code=rule.code,
                 slug=rule.slug,
                 path=path,
-                span=site.span(verdict.node or node),
-                message=verdict.message,
+                span=site.span(diagnostic.node or node),
+                message=diagnostic.message,
                 safety=safety,
                 function=unit.reached.qualname,
-                edit=verdict.edit if safety is not Safety.ADVICE else None,
-                declined=verdict.declined,
+                edit=diagnostic.edit if safety is not Safety.ADVICE else None,
+                declined=diagnostic.declined,
             )
             tests = breaking_tests(site) if finding.edit is not None else ()
             yield Judged(finding, tests, rule.code in codes)

@@ -1,4 +1,4 @@
-"""Which verdict speaks for a site, and which findings are left out for the sake of others."""
+"""Which diagnostic speaks for a site, and which findings are left out for the sake of others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BY_RUN = "by the recorded run: "
 
 
 def first_of(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diagnostic] | None:
-    """The verdict of the first rule that has an edit, or else of the first that has a reason.
+    """The diagnostic of the first rule that has an edit, or else of the first that has a reason.
 
     A site belongs to one rule whatever is selected: ignoring a rule does not hand its sites to a more general one.
     Opaque operators come last: where they are not asked for, the reason why nothing else fixes the site says more.
@@ -31,33 +31,33 @@ def first_of(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Dia
     for number, (rule, match) in enumerate(asked):
         if found and min(found) < best_rank(rule, site.settings.opaque):
             break
-        verdict = match(site, site.node)
-        if verdict is None:
+        diagnostic = match(site, site.node)
+        if diagnostic is None:
             continue
-        if verdict.edit is not None and rule.safety is not Safety.OPAQUE:
+        if diagnostic.edit is not None and rule.safety is not Safety.OPAQUE:
             if rule.yields:
-                waiting = waiting or (rule, verdict)
-            elif waiting is None or rule.safety_of(verdict) is Safety.SAFE:
+                waiting = waiting or (rule, diagnostic)
+            elif waiting is None or rule.safety_of(diagnostic) is Safety.SAFE:
                 behind = waiting or _yielding(site, asked[number + 1 :])
-                return rule, _both(verdict, behind[1]) if behind else verdict
-        rank = _rank(rule, verdict, site.settings.opaque)
-        found[rank] = _with_reason(found[rank], (rule, verdict)) if rank in found else (rule, verdict)
+                return rule, _both(diagnostic, behind[1]) if behind else diagnostic
+        rank = _rank(rule, diagnostic, site.settings.opaque)
+        found[rank] = _with_reason(found[rank], (rule, diagnostic)) if rank in found else (rule, diagnostic)
     return waiting or (found[min(found)] if found else None)
 
 
 def _with_reason(one: tuple[Rule, Diagnostic], other: tuple[Rule, Diagnostic]) -> tuple[Rule, Diagnostic]:
     """The first of two verdicts without a fix, with the reason why the code is no operator if only that is added.
 
-    Of a verdict that says nothing else, and another one, it is the other that speaks.
+    Of a diagnostic that says nothing else, and another one, it is the other that speaks.
     """
     bare = (one[1].declined or "").startswith(NO_OPERATOR)
-    (rule, verdict), (_, later) = (other, one) if bare else (one, other)
-    if (later.declined or "").startswith(BY_RUN) and verdict.declined is not None:
-        return rule, verdict._replace(declined=f"{verdict.declined}; {later.declined}")
+    (rule, diagnostic), (_, later) = (other, one) if bare else (one, other)
+    if (later.declined or "").startswith(BY_RUN) and diagnostic.declined is not None:
+        return rule, diagnostic._replace(declined=f"{diagnostic.declined}; {later.declined}")
     operator = (later.declined or "").removeprefix(NO_OPERATOR)
-    if operator == later.declined or verdict.declined is None or NO_OPERATOR in verdict.declined:
+    if operator == later.declined or diagnostic.declined is None or NO_OPERATOR in diagnostic.declined:
         return one
-    return rule, verdict._replace(declined=f"{verdict.declined}; {NO_OPERATOR}{operator}")
+    return rule, diagnostic._replace(declined=f"{diagnostic.declined}; {NO_OPERATOR}{operator}")
 
 
 def best_rank(rule: Rule, asked: bool) -> int:
@@ -73,17 +73,17 @@ def _yielding(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Di
     return next(((rule, each) for rule, each in found if each is not None and each.edit is not None), None)
 
 
-def _both(verdict: Diagnostic, behind: Diagnostic) -> Diagnostic:
+def _both(diagnostic: Diagnostic, behind: Diagnostic) -> Diagnostic:
     """A fix with another one in the author's statement that stays behind its compile path, where they fit together."""
-    edit = with_inner(verdict.edit, behind.edit) if verdict.edit is not None and behind.edit is not None else None
-    return verdict if edit is None else verdict._replace(edit=edit)
+    edit = with_inner(diagnostic.edit, behind.edit) if diagnostic.edit is not None and behind.edit is not None else None
+    return diagnostic if edit is None else diagnostic._replace(edit=edit)
 
 
-def _rank(rule: Rule, verdict: Diagnostic, asked: bool) -> int:
-    """How much the verdict of a rule without a fix of its own says, the least for the most."""
+def _rank(rule: Rule, diagnostic: Diagnostic, asked: bool) -> int:
+    """How much the diagnostic of a rule without a fix of its own says, the least for the most."""
     if rule.safety is not Safety.OPAQUE:
         return 3 if rule.safety is Safety.ADVICE else 1
-    if verdict.edit is not None:
+    if diagnostic.edit is not None:
         return 0 if asked else 2
     return 1 if asked else 4
 

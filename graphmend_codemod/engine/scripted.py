@@ -14,27 +14,27 @@ _UNPARSED = r"\blambda\b|\bfor\b[\s\S]*?\bin\b"
 """What TorchScript may refuse also where it would never run."""
 
 
-def scriptable(verdict: Diagnostic, site: Site) -> Diagnostic:
-    """The verdict without its edit where TorchScript would no longer compile code that is given to it as well.
+def scriptable(diagnostic: Diagnostic, site: Site) -> Diagnostic:
+    """The diagnostic without its edit where TorchScript would no longer compile code that is given to it as well.
 
     A compile path that it would not compile gets a header that it passes by, if there are no further conditions.
     """
-    edit = verdict.edit
+    edit = diagnostic.edit
     if edit is None or not site.scripted:
-        return verdict
+        return diagnostic
     apart = edit if edit.scriptable else _apart(edit, site)
     if apart is None:
         reason = "TorchScript also compiles this function and does not support the compile path"
-        return verdict._replace(edit=None, declined=reason)
+        return diagnostic._replace(edit=None, declined=reason)
     target = site.settings.target_torch
     if target is None or target >= torch_api.SCRIPTS_KNOW_COMPILING:
-        return verdict._replace(edit=apart)
+        return diagnostic._replace(edit=apart)
     needed, supported = ".".join(map(str, torch_api.SCRIPTS_KNOW_COMPILING)), ".".join(map(str, target))
     reason = (
         f"TorchScript supports `torch.compiler.is_compiling()` since torch {needed}; "
         f"the project supports {supported}; {RAISE_TARGET}"
     )
-    return verdict._replace(edit=None, declined=reason)
+    return diagnostic._replace(edit=None, declined=reason)
 
 
 def _apart(edit: Edit, site: Site) -> Edit | None:

@@ -66,7 +66,7 @@ class Evaluated:
         return 1 if self.evaluation.problems or self.evaluation.reverted else 0
 
 
-def evaluate(request: CompareOptions, progress: Callable[[str], None] = lambda line: None) -> Evaluated:
+def evaluate(options: CompareOptions, progress: Callable[[str], None] = lambda line: None) -> Evaluated:
     """Evaluate. Raises `EvaluationError` when it cannot be done, `SettingsError` for settings that cannot be used."""
     with without_git_environment(), interruptible() as interruption:
 
@@ -75,7 +75,7 @@ def evaluate(request: CompareOptions, progress: Callable[[str], None] = lambda l
             progress(line)
 
         try:
-            return _evaluate(request, heedful)
+            return _evaluate(options, heedful)
         except (RepositoryError, MeasuringError) as error:
             raise EvaluationError(str(error)) from error
         except OSError as error:
@@ -83,11 +83,11 @@ def evaluate(request: CompareOptions, progress: Callable[[str], None] = lambda l
             raise EvaluationError(f"{where}{error.strerror or error}") from error
 
 
-def _evaluate(request: CompareOptions, progress: Callable[[str], None]) -> Evaluated:
-    port.require_evaluation(request.wanted)
-    checkout = open_checkout(request.repository)
-    head = resolve_commit(checkout, request.head)
-    base = _base(checkout, head) if request.base is None else resolve_commit(checkout, request.base)
+def _evaluate(options: CompareOptions, progress: Callable[[str], None]) -> Evaluated:
+    port.require_evaluation(options.wanted)
+    checkout = open_checkout(options.repository)
+    head = resolve_commit(checkout, options.head)
+    base = _base(checkout, head) if options.base is None else resolve_commit(checkout, options.base)
     remove_stale_worktrees(checkout)
     progress(f"checking out {base} and {head}")
     with temporary_folder() as folder:
@@ -98,7 +98,7 @@ def _evaluate(request: CompareOptions, progress: Callable[[str], None]) -> Evalu
             worktree(checkout, head, folder / "head") as after,
             worktree(checkout, base, folder / "trial") as trial,
         ):
-            settings = request.settings(before.root / checkout.inside)
+            settings = options.settings(before.root / checkout.inside)
             if not settings.root.is_relative_to(before.root):
                 settings = settings._replace(root=before.root)
             inside = settings.root.relative_to(before.root)
@@ -114,24 +114,24 @@ def _evaluate(request: CompareOptions, progress: Callable[[str], None]) -> Evalu
                 head_name=head.name,
                 head_oid=head.oid,
             )
-            for model in request.wanted.named or settings.models:
+            for model in options.wanted.named or settings.models:
                 for tree in (before, after):
                     missing = missing_module(model, tree.entries, checkout.top, str(tree.commit))
                     if missing is not None:
                         raise EvaluationError(missing)
             state = checkout_state(checkout)
-            measured = _measured(request, settings, trees, _changed(checkout, base, head, inside), progress)
+            measured = _measured(options, settings, trees, _changed(checkout, base, head, inside), progress)
             measured = measured.noting(changed_meanwhile(state, checkout_state(checkout)))
     if measured.evaluation is None or not measured.evaluation.models:
         raise EvaluationError("there is no model to evaluate" + "".join(f"; {each}" for each in measured.remarks))
-    report = request.report or report_folder(checkout.common, f"evaluation-{head.oid[:12]}")
+    report = options.report or report_folder(checkout.common, f"evaluation-{head.oid[:12]}")
     return Evaluated(measured.evaluation, _write_report(measured.evaluation, report))
 
 
 def _measured(
-    request: CompareOptions, settings: Settings, trees: Trees, changed: Sequence[str], progress: Callable[[str], None]
+    options: CompareOptions, settings: Settings, trees: Trees, changed: Sequence[str], progress: Callable[[str], None]
 ) -> Measured:
-    wanted = request.wanted
+    wanted = options.wanted
     if not wanted.named:
         wanted = replace(wanted, named=settings.models, configured=True)
     if not wanted.anything:
@@ -140,7 +140,7 @@ def _measured(
             "or use --from-tests or --huggingface"
         )
     progress("looking for break sites")
-    checked = api.check((), settings, jobs=request.jobs, cache=request.cache)
+    checked = api.check((), settings, jobs=options.jobs, cache=options.cache)
     asked = settings.unsafe_fixes, settings.opaque
     fixed = tuple(finding for finding in checked.findings if finding.is_applied(*asked))
     left = tuple((finding, why_left(finding)) for finding in checked.findings if not finding.is_applied(*asked))

@@ -80,7 +80,7 @@ class MigrationOptions:
 
 
 def migrate(
-    request: MigrationOptions,
+    options: MigrationOptions,
     *,
     engine: Engine | None = None,
     measure: Measure | None = None,
@@ -97,16 +97,16 @@ def migrate(
             interruption.heed()
             progress(line)
 
-        checkout = open_checkout(request.repository)
-        base = resolve_commit(checkout, request.base)
-        branch = _new_branch(request, checkout)
-        report = _report_folder(request, checkout, branch)
+        checkout = open_checkout(options.repository)
+        base = resolve_commit(checkout, options.base)
+        branch = _new_branch(options, checkout)
+        report = _report_folder(options, checkout, branch)
         remove_stale_worktrees(checkout)
         noted = remarks(checkout, base)
         heedful(f"checking out {base}")
-        only = _only(frozenset(_named(request, checkout)))
+        only = _only(frozenset(_named(options, checkout)))
         with temporary_folder() as folder, worktree(checkout, base, folder, only=only) as tree:
-            run = _Run(request, checkout, tree, folder, heedful)
+            run = _Run(options, checkout, tree, folder, heedful)
             fixed = run.fix(engine or reading_once())
             fixed, measured = run.prove(fixed, branch, measure or port.measure)
             if tree.submodules:
@@ -124,17 +124,17 @@ def migrate(
                 taken_back=run.taken_back,
                 remarks=(*noted, *run.remarks, *measured.remarks),
                 unsafe_fixes=run.settings.unsafe_fixes,
-                dry_run=request.dry_run,
+                dry_run=options.dry_run,
                 report=report,
             )
             heedful("committing")
             return _write(outcome, checkout, tree, fixed.steps)
 
 
-def _new_branch(request: MigrationOptions, checkout: Checkout) -> str:
+def _new_branch(options: MigrationOptions, checkout: Checkout) -> str:
     """The name of the branch. Raises RepositoryError where there is such a branch, or nobody to commit as."""
-    branch = request.branch or default_branch()
-    if not request.dry_run:
+    branch = options.branch or default_branch()
+    if not options.dry_run:
         require_new_branch(checkout, branch)
         require_identity(checkout)
     return branch
@@ -154,15 +154,15 @@ class _Run:
     """One migration in its work tree."""
 
     def __init__(
-        self, request: MigrationOptions, checkout: Checkout, tree: Worktree, folder: Path, progress: Progress
+        self, options: MigrationOptions, checkout: Checkout, tree: Worktree, folder: Path, progress: Progress
     ) -> None:
-        self._request = request
+        self._options = options
         self._checkout = checkout
         self._tree = tree
         self._folder = folder
         self._progress = progress
         self._start = tree.root / checkout.inside
-        self.settings, self.remarks = with_trace(self._settings(), tree, request.jobs, request.cache)
+        self.settings, self.remarks = with_trace(self._settings(), tree, options.jobs, options.cache)
         self._wanted = self._models()
         self._taking_back: TakingBack | None = None
 
@@ -179,14 +179,14 @@ class _Run:
         if self._wanted.anything:
             self._tree = self._tree.complete()
         paths = self._paths() or (self._start,)
-        request = self._request
-        self._taking_back = TakingBack(self._tree, self.settings, engine, request.jobs, request.cache, self._progress)
+        options = self._options
+        self._taking_back = TakingBack(self._tree, self.settings, engine, options.jobs, options.cache, self._progress)
         return fix_rule_by_rule(
-            self._tree, paths, self.settings, engine, jobs=request.jobs, cache=request.cache, progress=self._progress
+            self._tree, paths, self.settings, engine, jobs=options.jobs, cache=options.cache, progress=self._progress
         )
 
     def _require_evaluation(self) -> None:
-        if port.can_evaluate() or self._request.evaluate or self._request.wanted.anything:
+        if port.can_evaluate() or self._options.evaluate or self._options.wanted.anything:
             port.require_evaluation(self._wanted)
             self._require_models()
             return
@@ -223,7 +223,7 @@ class _Run:
         for _ in range(_MOST_VERDICTS):
             measured = judge.verdict(self._sites(fixed), self._changed(fixed))
             new = set(measured.culprits)
-            if not new or self._request.keep or self._taking_back is None:
+            if not new or self._options.keep or self._taking_back is None:
                 break
             remaining = self._taking_back.without(fixed, measured.culprits)
             if remaining == fixed and new <= known:
@@ -276,11 +276,11 @@ class _Run:
 
     def _models(self) -> Wanted:
         """What to evaluate: nothing if told so, or if nobody asked for more than what the settings name."""
-        request = self._request
-        wanted = request.wanted
-        if request.evaluate is False:
+        options = self._options
+        wanted = options.wanted
+        if options.evaluate is False:
             return Wanted()
-        keep = request.keep or request.keep_slower
+        keep = options.keep or options.keep_slower
         wanted = replace(wanted, revert_slower=wanted.speed and not keep)
         if not wanted.named:
             wanted = replace(wanted, named=self.settings.models, configured=True)
@@ -295,7 +295,7 @@ class _Run:
         if not self._is_folder(self._start):
             raise MigrationError(f"{self._checkout.inside} does not exist at {self._tree.commit}; name another folder")
         try:
-            settings = self._request.settings(self._start)
+            settings = self._options.settings(self._start)
         except SettingsError as error:
             # People know their own checkout, not our copy of it.
             shown = "" if self._checkout.top is None else f"{self._checkout.top}{os.sep}"
@@ -307,7 +307,7 @@ class _Run:
 
     def _paths(self) -> tuple[Path, ...]:
         found = []
-        for asked, path in zip(self._request.paths, _named(self._request, self._checkout), strict=True):
+        for asked, path in zip(self._options.paths, _named(self._options, self._checkout), strict=True):
             mirrored = self._tree.root / path
             if not self._is_folder(mirrored) and not mirrored.exists():
                 raise MigrationError(f"{asked}: does not exist at {self._tree.commit}; commit it, or omit it")
@@ -322,11 +322,11 @@ class _Run:
         return mirrored.is_dir()
 
 
-def _named(request: MigrationOptions, checkout: Checkout) -> Iterator[str]:
+def _named(options: MigrationOptions, checkout: Checkout) -> Iterator[str]:
     """The paths that are asked for, from the top of the repository."""
-    named = Path(os.path.abspath(request.repository)).resolve()
+    named = Path(os.path.abspath(options.repository)).resolve()
     top = named if checkout.top is None else checkout.top
-    for path in request.paths:
+    for path in options.paths:
         absolute = Path(os.path.normpath(named / path))
         if not absolute.is_relative_to(top):
             absolute = absolute.resolve()
@@ -358,14 +358,14 @@ def _write(outcome: Migration, checkout: Checkout, tree: Worktree, steps: Sequen
     return outcome
 
 
-def _report_folder(request: MigrationOptions, checkout: Checkout, branch: str) -> Path | None:
+def _report_folder(options: MigrationOptions, checkout: Checkout, branch: str) -> Path | None:
     """Where the report goes; a dry run writes one only if it is asked for. Raises when it could not be written."""
-    if request.report is None:
-        return None if request.dry_run else report_folder(checkout.common, f"report-{branch.replace('/', '-')}")
-    folder = Path(os.path.abspath(request.report))
+    if options.report is None:
+        return None if options.dry_run else report_folder(checkout.common, f"report-{branch.replace('/', '-')}")
+    folder = Path(os.path.abspath(options.report))
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise MigrationError(f"{request.report}: cannot write the report there; choose another folder with --report")
+        raise MigrationError(f"{options.report}: cannot write the report there; choose another folder with --report")
     return folder
 
 

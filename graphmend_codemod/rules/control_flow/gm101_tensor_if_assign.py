@@ -232,7 +232,7 @@ def branch(site: Site, node: ast.If) -> Diagnostic | None:
         if (choice := chosen(site, node)) is not None:
             return Diagnostic(message, edit=kept_choice(site, node, condition, choice))
         if element_writes.writes_elements(node):
-            return element_writes.verdict(message, site, node)
+            return element_writes.diagnose(message, site, node)
         selection = selection_of(site, node)
         return select_verdict(message, selection, judge(selection))
     except NotProven as reason:

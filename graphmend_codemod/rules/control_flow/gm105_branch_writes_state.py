@@ -232,7 +232,7 @@ def state_branch(site: Site, node: ast.If) -> Diagnostic | None:
             not node.orelse
             and own is not None
             and site.torch is not None
-            and condition.verdict.impure is condition.skipped is None
+            and condition.hazards.impure is condition.skipped is None
         ):
             return Diagnostic(message, edit=_alone(site, node, condition, own))
         return Diagnostic(message, edit=_edit(site, node, condition))
@@ -301,7 +301,7 @@ def _writes_state(site: Site, statement: ast.stmt) -> bool:
 def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
     if condition.several is not None:
         raise NotProven(f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`")
-    if (why := condition.verdict.impure or condition.skipped) is not None:
+    if (why := condition.hazards.impure or condition.skipped) is not None:
         raise NotProven(why)
     if condition.static:
         raise NotProven(

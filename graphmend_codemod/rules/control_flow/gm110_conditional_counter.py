@@ -191,7 +191,7 @@ def _with_tensors(site: Site, env: Env, names: set[str]) -> Env:
 def _judged(site: Site, node: ast.If, condition: Condition, tensors: set[str]) -> _Growth:
     if condition.several is not None:
         raise NotProven(f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`")
-    if why := condition.verdict.impure or condition.skipped:
+    if why := condition.hazards.impure or condition.skipped:
         raise NotProven(why)
     inside = site.at(node.body[0])
     if inside is None or site.is_elif(node) or _in_loop(site):
@@ -201,9 +201,9 @@ def _judged(site: Site, node: ast.If, condition: Condition, tensors: set[str]) -
     numbers = dict(growth for item in found if (growth := _growth(item.statement)) is not None)
     selected: list[str] = []
     for position, item in enumerate(found):
-        verdict = speculation.judge(site.evaluator, item.value, env).unconditional
-        if verdict.impure:
-            raise NotProven(verdict.impure)
+        hazards = speculation.judge(site.evaluator, item.value, env).unconditional
+        if hazards.impure:
+            raise NotProven(hazards.impure)
         env[item.name] = site.evaluator.value(item.value, env)
         if any(item.name == other.name for other in found[:position]):
             raise NotProven(f"`{item.name}` is assigned twice")

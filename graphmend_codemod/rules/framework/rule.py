@@ -149,9 +149,9 @@ class Rule:
         if contract.cost is Cost.MULTIPLIED and safety is Safety.SAFE:
             raise ValueError(f"{code} multiplies work, so its fix cannot be safe")
 
-    def safety_of(self, verdict: Diagnostic) -> Safety:
-        """How safe the fix of one verdict is: one that multiplies work is unsafe at best."""
-        safety = verdict.safety or self.safety
+    def safety_of(self, diagnostic: Diagnostic) -> Safety:
+        """How safe the fix of one diagnostic is: one that multiplies work is unsafe at best."""
+        safety = diagnostic.safety or self.safety
         if safety is Safety.SAFE and self.contract.cost is Cost.MULTIPLIED:
             return Safety.UNSAFE
         return safety

@@ -352,8 +352,8 @@ def _why_not(site: Site, condition: Condition, early: bool, *, nested: bool = Fa
         return _place_is_bad(site) or (
             f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`"
         )
-    verdict = condition.once if nested else condition.verdict
-    return _place_is_bad(site, verdict.impure or (None if early else condition.skipped))
+    hazards = condition.once if nested else condition.hazards
+    return _place_is_bad(site, hazards.impure or (None if early else condition.skipped))
 
 
 def _place_is_bad(site: Site, why: str | None = None) -> str | None:

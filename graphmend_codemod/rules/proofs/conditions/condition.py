@@ -31,11 +31,11 @@ class Condition(NamedTuple):
 
     `text` is an expression for one 0-dim bool tensor that is true exactly when all tensor conjuncts are; `inverse` the
     same for its negation. `facts` are trace-time conditions that must hold for `text` to be that expression. `several`
-    names a part that may hold more than one element, None if none may. `verdict` judges the parts that Python's `and`
+    names a part that may hold more than one element, None if none may. `hazards` judges the parts that Python's `and`
     and `or` would have skipped. `choice` is `text` for a select: 0-dim whatever has one element.
     `skipped` says why a part that eager mode may skip may raise, for those who have to know; `if_skipped` are the facts
     among `facts` under which such a part does not raise. `again` says which static part may not be asked twice: by the
-    header of a compile path, and by the statement behind it. `verdict` has it, too; `once` is the verdict without it.
+    header of a compile path, and by the statement behind it. `hazards` has it, too; `once` is the hazards without it.
     """
 
     static: tuple[ast.expr, ...]
@@ -43,7 +43,7 @@ class Condition(NamedTuple):
     text: str
     inverse: str
     several: str | None
-    verdict: speculation.Hazards
+    hazards: speculation.Hazards
     facts: tuple[str, ...] = ()
     choice: str = ""
     skipped: str | None = None
@@ -93,30 +93,30 @@ def _split(site: Site, test: ast.expr) -> Condition | None:
     parts = [_part(site, operand, env) for operand in tensors]
     text = " & ".join(part.text if len(parts) == 1 else part.tight for part in parts)
     inverse = parts[0].inverse if len(parts) == 1 else f"~({text})"
-    verdict = asked_earlier(site, conjuncts, static)
+    hazards = asked_earlier(site, conjuncts, static)
     for part in parts:
-        verdict = verdict & part.verdict
+        hazards = hazards & part.hazards
     if (bound := next((each for each in ast.walk(test) if isinstance(each, ast.NamedExpr)), None)) is not None:
         # What a header asks of it, it would ask before it is bound.
         why = f"`{speculation.short(bound)}` binds a name in the test; assign it before the `if`"
-        verdict = verdict & speculation.Hazards(impure=why)
+        hazards = hazards & speculation.Hazards(impure=why)
     facts = [fact for part in parts for fact in part.facts]
     skipped = [fact for part in parts for fact in part.if_skipped]
     raises = next((part.skipped for part in parts if part.skipped), None)
     for operand in tensors[1:]:
         found = where_skipped(site, operand, env)
-        verdict, raises = verdict & found.verdict, raises or found.raises
+        hazards, raises = hazards & found.hazards, raises or found.raises
         skipped += found.facts
     several = next((part.several for part in parts if part.several), None)
     chosen = text
     if any(part.any_shape for part in parts):
         # Raises, as eager mode does, where there is more than one element, or none.
         chosen = f"{parts[0].tight if len(parts) == 1 else f'({text})'}.reshape(())"
-    once, only = verdict._replace(finite=True), frozenset(skipped) - set(facts)
+    once, only = hazards._replace(finite=True), frozenset(skipped) - set(facts)
     again = next((reason for each in static if (reason := acts(site, each)) is not None), None)
-    verdict = once & speculation.Hazards(impure=again)
+    hazards = once & speculation.Hazards(impure=again)
     needs = (*facts, *skipped)
-    return Condition(static, tensors, text, inverse, several, verdict, needs, chosen, raises, only, again, once)
+    return Condition(static, tensors, text, inverse, several, hazards, needs, chosen, raises, only, again, once)
 
 
 def fails_early(test: ast.expr, sign: type[ast.boolop]) -> bool:
@@ -152,17 +152,17 @@ def _part(site: Site, node: ast.expr, env: Env) -> Part:
 def _chain(site: Site, node: ast.Compare, env: Env) -> Part:
     """`a <= b <= c`, which Python joins with `and`, and where `b` is computed once: here the compiler sees to that."""
     sides = [node.left, *node.comparators]
-    verdict = speculation.FREE
+    hazards = speculation.FREE
     for middle in sides[1:-1]:
         if site.judge(unwrapped(site, middle)).impure is not None:
             impure = f"`{speculation.short(middle)}` would be computed twice; assign it to a variable first"
-            verdict = verdict & speculation.Hazards(impure=impure)
+            hazards = hazards & speculation.Hazards(impure=impure)
     texts: list[str] = []
     several, any_shape, if_skipped, skipped = None, False, list[str](), None
     for left, sign, right in zip(sides, node.ops, sides[1:], strict=False):
         if type(sign) not in OPPOSITES:
             impure = f"`{speculation.short(node)}` asks for more than order; split it"
-            return Part("", "", "", verdict=speculation.Hazards(impure=impure))
+            return Part("", "", "", hazards=speculation.Hazards(impure=impure))
         text = f"{site.operand(left)} {OPPOSITES[type(sign)][0]} {site.operand(right)}"
         texts.append(f"({text})")
         one = all(site.value(side).is_python or site.value(side).is_single for side in (left, right))
@@ -171,34 +171,34 @@ def _chain(site: Site, node: ast.Compare, env: Env) -> Part:
         if len(texts) > 1:
             raises = None if one else f"`{text}` may have more than one element"
             found = where_skipped(site, right, env)
-            verdict, skipped = verdict & found.verdict, skipped or found.raises or raises
+            hazards, skipped = hazards & found.hazards, skipped or found.raises or raises
             if_skipped += found.facts
     text = " & ".join(texts)
-    return Part(text, f"({text})", f"~({text})", several, verdict, (), any_shape, skipped, tuple(if_skipped))
+    return Part(text, f"({text})", f"~({text})", several, hazards, (), any_shape, skipped, tuple(if_skipped))
 
 
 def _connective(site: Site, node: ast.BoolOp, env: Env) -> Part:
     """`a.any() or b.any()`. What reads no tensor becomes a fact that leaves the tensors to decide."""
-    parts, verdict, if_skipped, skipped = list[Part](), speculation.FREE, list[str](), None
+    parts, hazards, if_skipped, skipped = list[Part](), speculation.FREE, list[str](), None
     facts: list[str] = []
     env = dict(env)
     for operand in node.values:
         if not reads_tensor(site, operand):
-            verdict = verdict & _asked_at_once(site, operand, env, late=bool(parts))
+            hazards = hazards & _asked_at_once(site, operand, env, late=bool(parts))
             if known_flag(site, operand) is isinstance(node.op, ast.Or):
                 why = f"`{site.text(operand)}` decides the test alone, as the class sets it"
-                verdict = verdict & speculation.Hazards(impure=why)
+                hazards = hazards & speculation.Hazards(impure=why)
             narrow(site.evaluator, operand, isinstance(node.op, ast.And), env)
             facts.append(site.operand_of_and(operand) if isinstance(node.op, ast.And) else negated(site, operand))
             continue
         if parts:
             found = where_skipped(site, operand, env)
-            verdict, skipped = verdict & found.verdict, skipped or found.raises
+            hazards, skipped = hazards & found.hazards, skipped or found.raises
             if_skipped += found.facts
         parts.append(_part(site, operand, env))
     for part in parts:
         skipped = skipped or part.skipped
-        verdict = verdict & part.verdict
+        hazards = hazards & part.hazards
         facts += part.facts
         if_skipped += part.if_skipped
     sign = " | " if isinstance(node.op, ast.Or) else " & "
@@ -206,8 +206,8 @@ def _connective(site: Site, node: ast.BoolOp, env: Env) -> Part:
     several = next((part.several for part in parts if part.several), None)
     any_shape = any(part.any_shape for part in parts)
     if len(parts) == 1:
-        return parts[0]._replace(verdict=verdict, facts=tuple(facts), skipped=skipped, if_skipped=tuple(if_skipped))
-    return Part(text, f"({text})", f"~({text})", several, verdict, tuple(facts), any_shape, skipped, tuple(if_skipped))
+        return parts[0]._replace(hazards=hazards, facts=tuple(facts), skipped=skipped, if_skipped=tuple(if_skipped))
+    return Part(text, f"({text})", f"~({text})", several, hazards, tuple(facts), any_shape, skipped, tuple(if_skipped))
 
 
 def known_flag(site: Site, node: ast.expr) -> bool | None:
@@ -223,8 +223,8 @@ def known_flag(site: Site, node: ast.expr) -> bool | None:
 
 def _asked_at_once(site: Site, operand: ast.expr, env: Env, *, late: bool) -> speculation.Hazards:
     """What asking a Python operand while tracing means; behind a tensor (`late`), eager mode may not ask it at all."""
-    verdict = speculation.judge(site.evaluator, operand, env)
-    if verdict.impure is not None or (late and verdict.raises is not None):
+    hazards = speculation.judge(site.evaluator, operand, env)
+    if hazards.impure is not None or (late and hazards.raises is not None):
         why = f"`{site.text(operand)}` is asked with a tensor and may have side effects or raise; use nested `if`s"
         return speculation.Hazards(impure=why)
     again = acts(site, operand)

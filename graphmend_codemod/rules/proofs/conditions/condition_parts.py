@@ -33,7 +33,7 @@ class Part(NamedTuple):
     tight: str
     inverse: str
     several: str | None = None
-    verdict: speculation.Hazards = speculation.FREE
+    hazards: speculation.Hazards = speculation.FREE
     facts: tuple[str, ...] = ()
     any_shape: bool = False
     skipped: str | None = None
@@ -75,10 +75,10 @@ def comparison_call(site: Site, node: ast.expr) -> Part | None:
     if name == "equal":
         for argument in tensors:
             if not isinstance(argument, (ast.Name, ast.Attribute)):
-                verdict = speculation.Hazards(
+                hazards = speculation.Hazards(
                     impure=f"`{speculation.short(argument)}` would be computed twice; assign it to a variable first"
                 )
-                return Part("", "", "", verdict=verdict)
+                return Part("", "", "", hazards=hazards)
         left, right = (site.operand(tensor) for tensor in tensors)
         text = f"({left} == {right}).all()"
         return Part(text, text, f"~{text}", facts=(f"{left}.shape == {right}.shape",))
@@ -134,18 +134,18 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
         fact = _whole_number(site, side, inner) if inner is not None else ""
         if fact is None:
             impure = f"`{speculation.short(side)}` truncates to an integer, and its dtype is unknown"
-            return Part("", "", "", verdict=speculation.Hazards(impure=impure))
+            return Part("", "", "", hazards=speculation.Hazards(impure=impure))
         facts += [fact] if fact else []
     left, right = (site.operand(inner or side) for inner, side in zip(found, sides, strict=True))
     sign, opposite = OPPOSITES[type(node.ops[0])]
     text = f"{left} {sign} {right}"
     # A tensor and a number may compare in another precision than two numbers: eager mode keeps its own text.
-    verdict = speculation.Hazards(raises=f"`{speculation.short(node)}` compares Python numbers")
+    hazards = speculation.Hazards(raises=f"`{speculation.short(node)}` compares Python numbers")
     inverse = f"{left} {opposite} {right}"
     whole = all(site.value(inner).dtype in (BOOL, INT64) for inner in found if inner is not None)
     if not whole and sign not in {"==", "!="}:
         inverse = f"~({text})"  # nan is neither more nor less
-    return Part(text, f"({text})", inverse, verdict=verdict, facts=tuple(facts), any_shape=bool(flags))
+    return Part(text, f"({text})", inverse, hazards=hazards, facts=tuple(facts), any_shape=bool(flags))
 
 
 def _whole_number(site: Site, side: ast.expr, inner: ast.expr) -> str | None:

@@ -226,8 +226,8 @@ def _is_bound(site: Site, node: ast.expr) -> bool:
     own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
     if own and node.value.id != site.evaluator.scope.self_name:  # type: ignore[attr-defined]
         return False
-    verdict = site.judge(node)
-    return (own or isinstance(node, ast.Name)) and verdict.impure is None and verdict.raises is None
+    hazards = site.judge(node)
+    return (own or isinstance(node, ast.Name)) and hazards.impure is None and hazards.raises is None
 
 
 def _is_flag(site: Site, node: ast.expr) -> bool:

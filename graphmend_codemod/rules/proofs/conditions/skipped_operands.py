@@ -32,7 +32,7 @@ def unwrapped(site: Site, node: ast.expr) -> ast.expr:
 
 def asked_earlier(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr, ...]) -> speculation.Hazards:
     """Static conjuncts behind a tensor now come before it."""
-    verdict = speculation.FREE
+    hazards = speculation.FREE
     before: list[ast.expr] = []
     for operand in conjuncts:
         if operand not in static:
@@ -41,20 +41,20 @@ def asked_earlier(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr,
             found = site.judge(operand) & speculation.Hazards(impure=acts(site, operand))
             if found.raises is not None:
                 found = found._replace(impure=found.impure or f"{found.raises}, and eager mode may skip it")
-            verdict = verdict & found
+            hazards = hazards & found
             for tensor in before:
                 # A false static conjunct now keeps the tensor's test from running at all.
-                verdict = verdict & speculation.Hazards(impure=site.judge(unwrapped(site, tensor)).impure)
-    return verdict
+                hazards = hazards & speculation.Hazards(impure=site.judge(unwrapped(site, tensor)).impure)
+    return hazards
 
 
 class Skipped(NamedTuple):
-    """What running an operand means that Python may skip: the rest of its verdict, and why it may raise.
+    """What running an operand means that Python may skip: the rest of its hazards, and why it may raise.
 
     `facts` are trace-time conditions under which it does not: a floating dtype, and that there is an element.
     """
 
-    verdict: speculation.Hazards
+    hazards: speculation.Hazards
     raises: str | None
     facts: tuple[str, ...]
 
@@ -64,29 +64,29 @@ def where_skipped(site: Site, operand: ast.expr, env: Env) -> Skipped:
     operand = unwrapped(site, operand)
     if isinstance(operand, ast.BoolOp):
         return _all_of(site, operand, env)
-    verdict = speculation.judge(site.evaluator, operand, env)
-    facts = [f"{name}.is_floating_point()" for name in sorted(verdict.needs_floating) if name.isidentifier()]
-    raises = verdict.raises
-    for need in sorted(verdict.needs_shapes):
+    hazards = speculation.judge(site.evaluator, operand, env)
+    facts = [f"{name}.is_floating_point()" for name in sorted(hazards.needs_floating) if name.isidentifier()]
+    raises = hazards.raises
+    for need in sorted(hazards.needs_shapes):
         asked = shape_needs.asked(need, env)
         raises = raises or ("it may raise for some shapes" if asked is None else None)
         facts += [] if asked is None else [asked]
-    unclear = next((text for text in sorted(verdict.needs_floating) if not text.isidentifier()), None)
+    unclear = next((text for text in sorted(hazards.needs_floating) if not text.isidentifier()), None)
     if raises is None and unclear is not None:
         raises = f"cannot infer the dtype of `{unclear}`, and `{speculation.short(operand)}` raises for some"
     why = f"{raises}, and eager mode may skip it; assign it to a variable before the test" if raises else None
-    return Skipped(verdict._replace(raises=None, needs_shapes=frozenset()), why, tuple(facts))
+    return Skipped(hazards._replace(raises=None, needs_shapes=frozenset()), why, tuple(facts))
 
 
 def _all_of(site: Site, node: ast.BoolOp, env: Env) -> Skipped:
     """The operands of an operand; what is asked of the first ones is known to the others."""
-    verdict, raises, facts, env = speculation.FREE, None, list[str](), dict(env)
+    hazards, raises, facts, env = speculation.FREE, None, list[str](), dict(env)
     for each in node.values:
         found = where_skipped(site, each, env)
-        verdict, raises = verdict & found.verdict, raises or found.raises
+        hazards, raises = hazards & found.hazards, raises or found.raises
         facts += found.facts
         narrow(site.evaluator, each, isinstance(node.op, ast.And), env)
-    return Skipped(verdict, raises, tuple(facts))
+    return Skipped(hazards, raises, tuple(facts))
 
 
 def of_some_element(node: ast.expr) -> list[str]:

@@ -115,10 +115,10 @@ def _computed(site: Site, inner: Site, statement: ast.stmt) -> tuple[list[str] |
     target = statement.targets[0]
     if not isinstance(target, ast.Name) or site.live_after(target.id):
         return None, None
-    verdict = inner.judge(statement.value)
-    if verdict.impure or verdict.raises:
-        raise NotProven(verdict.impure or f"{verdict.raises} where eager mode skips it")
-    return [f"{text}.is_floating_point()" for text in sorted(verdict.needs_floating)], target.id
+    hazards = inner.judge(statement.value)
+    if hazards.impure or hazards.raises:
+        raise NotProven(hazards.impure or f"{hazards.raises} where eager mode skips it")
+    return [f"{text}.is_floating_point()" for text in sorted(hazards.needs_floating)], target.id
 
 
 def _write_facts(site: Site, inner: Site, statement: ast.stmt, mask: ast.expr) -> list[str] | None:
@@ -193,9 +193,9 @@ def _facts_of_rows(site: Site, inner: Site, write: Write) -> list[str]:
     """Conditions under which `x[m] = y[m]` writes nothing where the mask has no true element."""
     source = _chosen(write.fill, write.mask)
     assert source is not None
-    verdict = inner.judge(source) & inner.judge(write.mask)
-    if verdict.impure or verdict.raises:
-        raise NotProven(verdict.impure or f"{verdict.raises} where eager mode skips it")
+    hazards = inner.judge(source) & inner.judge(write.mask)
+    if hazards.impure or hazards.raises:
+        raise NotProven(hazards.impure or f"{hazards.raises} where eager mode skips it")
     target, rows, mask = (inner.value(each) for each in (write.target, source, write.mask))
     name, text, asked = (site.operand(each) for each in (write.target, source, write.mask))
     facts = _bool_facts(site, write.mask)
@@ -268,9 +268,9 @@ def facts_of(site: Site, inner: Site, write: Write, base: ast.expr, asked: list[
     The write is under `base`, or more dimensions of it, for which `asked` has to hold.
     """
     target, mask, fill = inner.value(write.target), inner.value(write.mask), inner.value(write.fill)
-    verdict = inner.judge(write.fill) & inner.judge(base)
-    if verdict.impure or verdict.raises:
-        raise NotProven(verdict.impure or f"{verdict.raises} where eager mode skips it")
+    hazards = inner.judge(write.fill) & inner.judge(base)
+    if hazards.impure or hazards.raises:
+        raise NotProven(hazards.impure or f"{hazards.raises} where eager mode skips it")
     if write.form is not WriteForm.COPY and not (fill.is_python or fill.is_single):
         raise NotProven(f"`{site.text(write.fill)}` may have more than one element, as many as the mask selects")
     texts = {id(each): site.operand(each) for each in (write.target, write.mask)}
@@ -278,7 +278,7 @@ def facts_of(site: Site, inner: Site, write: Write, base: ast.expr, asked: list[
     facts = _tensor_facts(site, write.target)
     facts += _tensor_facts(site, base) if is_converted(site, write.mask) else _bool_facts(site, base)
     facts += asked
-    facts += [f"{text}.is_floating_point()" for text in sorted(verdict.needs_floating)]
+    facts += [f"{text}.is_floating_point()" for text in sorted(hazards.needs_floating)]
     facts += _fitting(site, inner, write, target, fill, name)
     if mask.shape != target.shape:
         facts.append(_same_places(site, write, name, mask_name))

@@ -146,9 +146,9 @@ def _substituted(site: Site, node: ast.expr, branch: BranchWrites) -> str:
         inner = own_attribute(site, part) if isinstance(part, ast.expr) else None
         if inner is not None and (inner in branch.stands_for or inner in branch.writes):
             raise NotProven(f"`{speculation.short(node)}` reads `self.{inner}`, which the branch writes")
-    verdict = site.judge(node)
-    if verdict.impure is not None and not _moves_itself(site, node, _attribute_of_move(site, node)):
-        raise NotProven(verdict.impure)
+    hazards = site.judge(node)
+    if hazards.impure is not None and not _moves_itself(site, node, _attribute_of_move(site, node)):
+        raise NotProven(hazards.impure)
     return site.text(node)
 
 

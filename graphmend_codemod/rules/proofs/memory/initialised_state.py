@@ -64,8 +64,8 @@ class _Write(NamedTuple):
 
 def initialising_edit(site: Site, node: ast.If, condition: Condition, own: str) -> Edit:
     """The compile path for a branch that initialises tensors of the instance. Raises NotProven."""
-    if condition.verdict.impure is not None or condition.skipped is not None:
-        raise NotProven(condition.verdict.impure or condition.skipped)
+    if condition.hazards.impure is not None or condition.skipped is not None:
+        raise NotProven(condition.hazards.impure or condition.skipped)
     if node.orelse or site.is_elif(node):
         raise NotProven("the branch is one of several")
     if own != "self":

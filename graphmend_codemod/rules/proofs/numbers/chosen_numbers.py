@@ -69,8 +69,8 @@ def _assigned(body: list[ast.stmt]) -> tuple[str, ast.expr] | None:
 
 def kept_choice(site: Site, node: ast.If | ast.IfExp, condition: Condition, what: NumberChoice) -> Edit:
     """The edit that selects the number on the device. NotProven where some use needs the number."""
-    if condition.verdict.impure is not None:
-        raise NotProven(condition.verdict.impure)
+    if condition.hazards.impure is not None:
+        raise NotProven(condition.hazards.impure)
     anchor = next(_tensors(site, condition), None)
     beside = _beside(site, node, what.name)
     if anchor is None:

@@ -64,8 +64,8 @@ def _targets(statement: ast.stmt) -> list[ast.expr]:
     return statement.targets if isinstance(statement, ast.Assign) else []
 
 
-def verdict(message: str, site: Site, node: ast.If) -> Diagnostic:
-    """The verdict with the edit; NotProven with the reason where there is none."""
+def diagnose(message: str, site: Site, node: ast.If) -> Diagnostic:
+    """The diagnostic with the edit; NotProven with the reason where there is none."""
     reader = _Reader()
     selection = Selection(site, node, arms(site, node, reader), ())
     _check_names(selection, reader)

@@ -62,7 +62,7 @@ class SelectProof:
 
     def __init__(self, selection: Selection, assumed: tuple[Assumption, ...]) -> None:
         self.selection, self.site, self.assumed = selection, selection.site, assumed
-        self.verdict = speculation.FREE
+        self.hazards = speculation.FREE
         self.aliasing = False
         self.other_leaves = False
         self.kept: list[ast.expr] = []
@@ -86,11 +86,11 @@ class SelectProof:
                 if held is None or not held.is_tensor:
                     raise NotProven(self._why_no_tensor(name, held))
                 branches.append((self.selection.value_of(arm, name), held))
-        if self.verdict.impure:
-            raise NotProven(self.verdict.impure)
-        for text in sorted(self.verdict.needs_floating):
+        if self.hazards.impure:
+            raise NotProven(self.hazards.impure)
+        for text in sorted(self.hazards.needs_floating):
             self._need(Assumption("floating", self._tensor_of(text)))
-        self.shapes = [self._asked_of_shape(each) for each in sorted(self.verdict.needs_shapes)]
+        self.shapes = [self._asked_of_shape(each) for each in sorted(self.hazards.needs_shapes)]
         for name, found in results.items():
             self._compare(name, found)
             self._judge_sources(name)
@@ -100,8 +100,8 @@ class SelectProof:
         computed = next((need.one for need in needs if not is_dotted(need.one)), None)
         if computed is not None:
             raise NotProven(f"cannot infer the dtype of `{computed}`; assign it to a variable before the branch")
-        if self.verdict.raises and not needs:
-            raise NotProven(f"{self.verdict.raises} where eager mode skips it")
+        if self.hazards.raises and not needs:
+            raise NotProven(f"{self.hazards.raises} where eager mode skips it")
         return needs
 
     def _judge_condition(self, position: int, arm: Branch) -> None:
@@ -110,13 +110,13 @@ class SelectProof:
         if arm.condition.skipped is not None:
             raise NotProven(arm.condition.skipped)
         # The first test runs in eager mode, too.
-        self.verdict = self.verdict & arm.condition.verdict._replace(raises=None)
+        self.hazards = self.hazards & arm.condition.hazards._replace(raises=None)
         for tensor in arm.condition.tensors if position else ():
-            self.verdict = self.verdict & self.site.judge(tensor)._replace(finite=True)
+            self.hazards = self.hazards & self.site.judge(tensor)._replace(finite=True)
 
     def judge_value(self, position: int, item: Assignment, env: Env) -> None:
         found = speculation.judge(self.site.evaluator, item.value, env)
-        self.verdict = self.verdict & found._replace(finite=True)
+        self.hazards = self.hazards & found._replace(finite=True)
         if found.finite:
             return
         if item.name not in self.selection.names:

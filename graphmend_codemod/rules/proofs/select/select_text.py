@@ -18,7 +18,7 @@ from graphmend_codemod.rules.proofs.select.selection import Selection
 
 
 def select_verdict(message: str, selection: Selection, facts: Facts) -> Diagnostic:
-    """The verdict with the edit: two paths, or one where the settings ask for it and eager mode cannot tell."""
+    """The diagnostic with the edit: two paths, or one where the settings ask for it and eager mode cannot tell."""
     site, node = selection.site, selection.node
     first = selection.arms[0].condition
     assert first is not None
