@@ -338,6 +338,28 @@ def _function(
         qualname, node.lineno, end, owner, outer, tuple(parameters), annotations, returns, decorators, imports,
     )  # fmt: skip
     scan.functions.append(Pending(head, body, local, owner, outer))
+    _note_effects(node, body, decorators, local, owner, outer)
+    settle(body)
+    if body.asked and not body.test:
+        body.test = (bool(outer) and _free(body, local)) or (not owner and _asks_self(body))
+    for name in body.changes:
+        scan.bindings.append(Binding(name, "value", "", True, Value("changed")))
+    for inner in body.definitions:
+        if isinstance(inner, ast.ClassDef):
+            _class(inner, f"{qualname}.{inner.name}", scan, qualname)
+        elif isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            _function(inner, f"{qualname}.{inner.name}", scan, outer=qualname)
+
+
+def _note_effects(
+    node: ast.FunctionDef | ast.AsyncFunctionDef,
+    body: Body,
+    decorators: tuple[str, ...],
+    local: set[str],
+    owner: str,
+    outer: str,
+) -> None:
+    """Notes, among what the function returns, what it does besides computing it."""
     if not owner and not outer and only_computes(node, body.calls, local):
         body.returned[COMPUTES] = None
     suppresses = any(each.endswith("suppress()") for each in body.returned)
@@ -349,16 +371,6 @@ def _function(
         body.returned[LOUD] = None
     if isinstance(node, ast.AsyncFunctionDef):
         body.returned[AWAITED] = None
-    settle(body)
-    if body.asked and not body.test:
-        body.test = (bool(outer) and _free(body, local)) or (not owner and _asks_self(body))
-    for name in body.changes:
-        scan.bindings.append(Binding(name, "value", "", True, Value("changed")))
-    for inner in body.definitions:
-        if isinstance(inner, ast.ClassDef):
-            _class(inner, f"{qualname}.{inner.name}", scan, qualname)
-        elif isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            _function(inner, f"{qualname}.{inner.name}", scan, outer=qualname)
 
 
 def _free(body: Body, local: set[str]) -> bool:
