@@ -42,7 +42,8 @@ class PullRequestSettings(NamedTuple):
 class SeenCalls(NamedTuple):
     """What a function held from statement to statement in a recorded run, as `trace.document.Watched` tells it.
 
-    `statements` are their keys with first and last lines in the run, `broken` the lines that broke graphs there.
+    `statements` are their keys with first and last lines in the run, `broken` the lines that broke graphs there, and
+    `called` those that led to such lines in other functions.
     """
 
     path: str
@@ -51,6 +52,7 @@ class SeenCalls(NamedTuple):
     statements: tuple[tuple[str, int, int], ...]
     facts: tuple[str, ...]
     calls: tuple[str, ...]
+    called: tuple[int, ...] = ()
 
 
 class Settings(NamedTuple):

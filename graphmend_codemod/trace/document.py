@@ -76,9 +76,10 @@ class Statement:
 class Watched:
     """What a function with a break held from statement to statement while the program ran without torch.compile.
 
-    `place` has its first line and its qualified name, `broken` the lines that broke graphs. `statements` are its
-    statements in the order of `ast.walk`. Each of `calls` is a JSON list of moments: the line, whether gradients were
-    on, and what names held then, by the number of a fact; each of `facts` is such a fact as JSON.
+    `place` has its first line and its qualified name, `broken` the lines that broke graphs, `called` those that led to
+    lines that did. `statements` are its statements in the order of `ast.walk`. Each of `calls` is a JSON list of
+    moments: the line, whether gradients were on, and what names held then, by the number of a fact; each of `facts` is
+    such a fact as JSON.
     """
 
     place: SourceLine
@@ -86,6 +87,7 @@ class Watched:
     statements: tuple[Statement, ...]
     facts: tuple[str, ...]
     calls: tuple[str, ...]
+    called: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,7 @@ def with_hints(trace: Trace, settings: Settings) -> Settings:
             tuple((one.key, one.first, one.last) for one in each.statements),
             each.facts,
             each.calls,
+            each.called,
         )
         for each in trace.watched
     )

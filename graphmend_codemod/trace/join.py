@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphmend_codemod.core.discovery import is_generated
-from graphmend_codemod.core.findings import Finding, Safety
+from graphmend_codemod.core.findings import Edit, Finding, Safety
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.engine import api
@@ -19,6 +19,7 @@ from graphmend_codemod.reporting.diff import unified
 from graphmend_codemod.trace import contradicted
 from graphmend_codemod.trace.document import OWN, TORCH, Site, SourceLine, Trace
 from graphmend_codemod.trace.hints import with_hints
+from graphmend_codemod.trace.watched import above
 
 _ANSWERS = Path(__file__).with_name("answers.json")
 # A rule that says why no other rule has anything for a line: less than any of those.
@@ -72,7 +73,7 @@ def join(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True)
     """Look for the findings on the lines of the trace's sites. Reads the project, writes nothing."""
     settings = with_hints(trace, settings)
     root = settings.root
-    places = [site.own for site in trace.sites if site.own is not None]
+    places = [each for site in trace.sites if site.own is not None for each in (site.own, *above(site))]
     paths = sorted({place.path for place in places if (root / place.path).is_file()})
     found: tuple[Finding, ...] = ()
     if paths:
@@ -112,6 +113,8 @@ def _rank(finding: Finding, settings: Settings) -> tuple[object, ...]:
 def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Settings) -> Answer:
     """What the findings, by path, say of one site."""
     finding = None if site.own is None else matching(site.own, by_path.get(site.own.path, ()), settings)
+    if finding is None or not finding.is_applied(settings.unsafe_fixes, settings.opaque):
+        finding = around(site, by_path) or finding
     if finding is None:
         verdict = Remedy.NONE if site.where == OWN else Remedy.LIBRARY
         first = () if site.own is None else _about_file(settings.root, site.own.path)
@@ -132,6 +135,20 @@ def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Setti
         verdict = Remedy.FIX if finding.is_applied(False) else verdict
     steps = () if diff else tuple(_steps(site))
     return Answer(verdict, finding.code, finding.slug, finding.message, reason, diff, steps, finding)
+
+
+def around(site: Site, by_path: Mapping[str, Sequence[Finding]]) -> Finding | None:
+    """The fix that makes one operator of a statement which led to the site."""
+    for place in above(site):
+        for finding in by_path.get(place.path, ()):
+            if covers(finding, place.line) and finding.edit is not None and _takes_calls(finding.edit):
+                return finding
+    return None
+
+
+def _takes_calls(edit: Edit) -> bool:
+    """True where an edit makes one operator of all that a statement calls."""
+    return any(helper.name in ("_recorded_operator", "_recorded_function") for helper in edit.helpers)
 
 
 def _about_file(root: Path, path: str) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ from graphmend_codemod.engine.fixpoint import first_line
 from graphmend_codemod.trace import document
 from graphmend_codemod.trace.document import Site, Trace
 from graphmend_codemod.trace.hints import with_hints
-from graphmend_codemod.trace.join import covers, denied
+from graphmend_codemod.trace.join import around, covers, denied
+from graphmend_codemod.trace.watched import above
 
 Key = tuple[str, str, str, str]
 
@@ -31,7 +32,7 @@ def only_traced(path: Path, settings: Settings, *, jobs: int = 1, cache: bool = 
 def keys(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True) -> Iterator[Key]:
     """Path, code, function and first line of each finding on the line of a site, those of the dearest sites first."""
     root = settings.root
-    places = [site.own.path for site in trace.sites if site.own is not None]
+    places = [each.path for site in trace.sites if site.own is not None for each in (site.own, *above(site))]
     paths = [path for path in dict.fromkeys(places) if (root / path).is_file()]
     if not paths:
         return
@@ -46,9 +47,18 @@ def keys(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True)
         except SourceError:
             continue
         line = line_now(site, source.text.splitlines())
+        own = [each for each in found[site.own.path] if line is not None and covers(each, line)]
+        if not any(each.is_applied(settings.unsafe_fixes, settings.opaque) for each in own):
+            outer = around(site, found)
+            yield from () if outer is None else [_key(outer, root)]
         for finding in found[site.own.path]:
             if line is not None and covers(finding, line) and not denied(site, finding, settings):
-                yield finding.path, finding.code, finding.function, first_line(source.text, finding.span.start_line)
+                yield _key(finding, root)
+
+
+def _key(finding: Finding, root: Path) -> Key:
+    source = SourceFile.below(str(root), finding.path)
+    return finding.path, finding.code, finding.function, first_line(source.text, finding.span.start_line)
 
 
 def line_now(site: Site, lines: Sequence[str]) -> int | None:

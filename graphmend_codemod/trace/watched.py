@@ -7,16 +7,26 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from graphmend_codemod.trace.document import SourceLine, Statement, Trace, Watched
+from graphmend_codemod.trace.document import OWN, Site, SourceLine, Statement, Trace, Watched
+
+_FRAMES = 3
 
 
-def places(trace: Trace, root: Path) -> dict[str, list[int]]:
-    """The lines of the project that broke graphs, by the path of their file on this machine."""
-    found: dict[str, list[int]] = {}
+def places(trace: Trace, root: Path) -> dict[str, dict[str, list[int]]]:
+    """The lines of the project that broke graphs, and those that called what did, by the path of their file."""
+    found: dict[str, dict[str, list[int]]] = {}
     for site in trace.sites:
-        if site.own is not None:
-            found.setdefault(str(root / site.own.path), []).append(site.own.line)
+        for kind, place in (("broken", site.own), *(("called", each) for each in above(site))):
+            if place is not None:
+                lines = found.setdefault(str(root / place.path), {"broken": [], "called": []})
+                lines[kind].append(place.line)
     return found
+
+
+def above(site: Site) -> list[SourceLine]:
+    """The lines of the project that led to a site, the innermost first."""
+    own = [each for each in site.stack if each.where == OWN]
+    return own[:-1][::-1][:_FRAMES]
 
 
 def of_folder(folder: Path, root: Path) -> tuple[Watched, ...]:
@@ -47,4 +57,5 @@ def _watched(record: Mapping[str, Any], root: Path) -> Watched:
         tuple(Statement(str(key), int(first), int(last)) for key, first, last in record["statements"]),
         tuple(map(str, record["facts"])),
         tuple(map(str, record["calls"])),
+        tuple(map(int, record["called"])),
     )

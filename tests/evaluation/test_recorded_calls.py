@@ -241,6 +241,70 @@ def test_an_instance_that_changes_before_is_left_alone(tmp_path: Path) -> None:
     assert "would see what was before" in found.reasons
 
 
+def test_numbers_of_numpy_are_no_constants(tmp_path: Path) -> None:
+    """Dynamo would hand the operator the value of the first call, again and again."""
+    before = """
+@torch.compiler.disable
+def outside(seed, x):
+    return x * int(seed)
+def inner(seed, x):
+    y = outside(seed, x)
+    return y + 1
+"""
+    found = _recorded(tmp_path, "return inner(np.int64(len(x)) + 0, x)", [(3, 4), (5, 6)], before=before)
+    model = torch.compile(found.model(), backend="aot_eager", dynamic=True)
+    for rows in (3, 5, 6, 7):
+        x = torch.randn(rows, 4)
+        assert torch.equal(model(x), found.model()(x)), rows
+
+
+@pytest.mark.parametrize("given", ["holder", "np.int64(3)", "torch.tensor(3)"])
+def test_another_kind_of_object_takes_the_author_s_path(tmp_path: Path, given: str) -> None:
+    before = """
+class Holder:
+    def __int__(self):
+        return 2
+holder = Holder()
+@torch.compiler.disable
+def outside(seed, x):
+    return x * int(seed)
+def inner(seed, x):
+    y = outside(seed, x)
+    return y + 1
+given = holder
+"""
+    found = _recorded(tmp_path, "return inner(given, x)", [(3, 4), (5, 6)], before=before)
+    assert "_y_operator" in found.after, found.reasons
+    model = found.model()
+    module = sys.modules[type(model).__module__]
+    torch.compiler.reset()
+    compiled = torch.compile(model, backend="aot_eager", dynamic=False)
+    for each in (given, "holder", "np.int64(5)", "torch.tensor(5)", "np.int64(6)", "torch.tensor(6)"):
+        module.given = eval(each, vars(module))  # type: ignore[attr-defined]
+        x = torch.randn(3, 4)
+        assert torch.equal(compiled(x), model(x)), each
+
+
+def test_an_object_that_the_graph_makes_takes_the_author_s_path(tmp_path: Path) -> None:
+    """While Dynamo traces, such an object has no attributes yet."""
+    before = """
+class Holder:
+    factor = 0
+    def __init__(self, factor):
+        self.factor = factor
+    @torch.compiler.disable
+    def outside(self, x):
+        return x * self.factor
+    def inner(self, x):
+        y = self.outside(x)
+        return y + 1
+"""
+    found = _recorded(tmp_path, "z = Holder(3)\nx = x + 1\nreturn z.inner(x)", [(3, 4), (5, 6)], before=before)
+    x = torch.randn(5, 6)
+    torch.compiler.reset()
+    assert torch.equal(torch.compile(found.model(), backend="aot_eager")(x), found.model()(x))
+
+
 def test_an_object_that_changes_before_is_left_alone(tmp_path: Path) -> None:
     before = """
 class Holder:
@@ -308,6 +372,36 @@ def test_an_instance_that_changes_is_left_alone(tmp_path: Path) -> None:
     found = _recorded(tmp_path, "y = outside(self, x)\nreturn y + 1", [(3, 4), (5, 6)], before=before)
     assert found.after == found.before
     assert "changed the instance" in found.reasons
+
+
+_BOX = """
+class Box:
+    def __init__(self, value):
+        self.value = value
+@torch.compiler.disable
+def make(x):
+    return Box(x * 2)
+def inner(x):
+    return make(x)
+"""
+
+
+def test_a_call_takes_in_what_its_callee_cannot_return(tmp_path: Path) -> None:
+    found = _recorded(tmp_path, "y = inner(x).value\nreturn y + 1", [(3, 4), (5, 6)], before=_BOX)
+    assert "y = inner(x).value\n    return [y]" in found.after, found.reasons
+    x = torch.randn(7, 8)
+    assert torch.equal(one_graph(found.model(), x), found.model()(x))
+
+
+def test_a_call_that_runs_layers_is_left_alone(tmp_path: Path) -> None:
+    """An operator of it would hide the layers from the compiler."""
+    before = _BOX.replace("def inner(x):", "def inner(net, x):\n    x = net(x)")
+    init = "self.net = nn.Linear(4, 4)"
+    found = _recorded(
+        tmp_path, "y = inner(self.net, x).value\nreturn y + 1", [(3, 4), (5, 4)], before=before, init=init
+    )
+    assert found.after == found.before
+    assert "runs layers" in found.reasons
 
 
 def test_one_recorded_call_is_not_enough(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 _CALLS_KEPT = 6
@@ -37,8 +37,10 @@ def key_of(statement: ast.stmt) -> str:
 class _Function:
     """One function that is watched: its statements, and what its calls held."""
 
-    def __init__(self, path: str, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, lines: set[int]) -> None:
-        self.path, self.name, self.broken = path, name, lines
+    def __init__(self, path: str, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> None:
+        self.path, self.name = path, name
+        self.broken: set[int] = set()
+        self.called: set[int] = set()
         self.first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
         self.statements = [
             (key_of(each), each.lineno, each.end_lineno or each.lineno)
@@ -72,6 +74,7 @@ class _Function:
             "line": self.first,
             "function": self.name,
             "broken": sorted(self.broken),
+            "called": sorted(self.called),
             "statements": self.statements,
             "facts": list(self.facts),
             "calls": [json.dumps(each) for each in self.calls],
@@ -85,12 +88,13 @@ def _is_chain(node: ast.expr) -> bool:
 
 
 class Watcher:
-    """Follows the functions around some lines of files, by `sys.settrace`."""
+    """Follows the functions around some lines of files, by `sys.settrace`. `broken` lines broke graphs, and `called`
+    ones led to others."""
 
-    def __init__(self, places: Mapping[str, Iterable[int]]) -> None:
+    def __init__(self, places: Mapping[str, Mapping[str, Iterable[int]]]) -> None:
         self._functions: dict[tuple[str, int, str], _Function] = {}
         for path, lines in places.items():
-            for function in _functions(path, sorted(set(lines))):
+            for function in _functions(path, lines):
                 self._functions[os.path.realpath(path), function.first, function.name.rpartition(".")[2]] = function
         self._known: dict[CodeType, _Function | None] = {}
         self._before: Any = None
@@ -166,6 +170,10 @@ class _Call:
             with contextlib.suppress(KeyError, TypeError):
                 held[chain] = _attribute(owner, chain.split(".")[1:])
         facts = {name: self._fact_number(value) for name, value in held.items() if not name.startswith("@")}
+        for name in frame.f_code.co_names:
+            value = frame.f_globals.get(name)
+            if hasattr(value, "__dict__") and not isinstance(value, (type, ModuleType)) and not callable(value):
+                facts[f"global {name}"] = self._fact_number(value)
         facts["@random"] = self._function.number(self._random())
         if owner is not None:
             facts["@owner"] = self._function.number(["state", *self._function.state(owner)])
@@ -210,6 +218,8 @@ class _Call:
             return ["constant", value]
         if type(value) is int:
             return ["int", value]
+        if torch is not None and isinstance(value, (torch.dtype, torch.device)):
+            return [type(value).__name__, str(value).removeprefix("torch.")]
         if type(value) in (float, str):
             return [type(value).__name__]
         if type(value).__name__ == "Size" and torch is not None and isinstance(value, torch.Size):
@@ -221,14 +231,8 @@ class _Call:
         trained = torch is not None and isinstance(value, torch.nn.Module)
         trained = trained and any(each.requires_grad for each in value.parameters())
         state = self._number("state", _state(value))
-        return [
-            "object",
-            f"{kind.__module__}.{kind.__qualname__}",
-            self._identity(value),
-            callable(value),
-            trained,
-            state,
-        ]
+        name, filled = f"{kind.__module__}.{kind.__qualname__}", bool(getattr(value, "__dict__", None))
+        return ["object", name, self._identity(value), callable(value), trained, state, filled]
 
     def _tensor(self, value: Any) -> list[Any]:
         torch = sys.modules["torch"]
@@ -293,7 +297,7 @@ def _plain_state(held: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
             yield name, id(value), size, _content(value) if type(value).__name__ == "Tensor" else 0
 
 
-def _functions(path: str, lines: list[int]) -> Iterator[_Function]:
+def _functions(path: str, lines: Mapping[str, Iterable[int]]) -> Iterator[_Function]:
     """The innermost functions of a file around some lines."""
     try:
         with open(path, "rb") as file:
@@ -311,11 +315,12 @@ def _functions(path: str, lines: list[int]) -> Iterator[_Function]:
                 if not isinstance(child, ast.ClassDef):
                     found.append((child.lineno, child.end_lineno or child.lineno, inner[:-1], child))
             waiting.append((child, inner))
-    around: dict[int, tuple[Any, str, set[int]]] = {}
-    for line in lines:
-        holding = [each for each in found if each[0] <= line <= each[1]]
-        if holding:
-            first, _, name, node = max(holding, key=lambda each: each[0])
-            around.setdefault(first, (node, name, set()))[2].add(line)
-    for node, name, broken in around.values():
-        yield _Function(path, node, name, broken)
+    around: dict[int, _Function] = {}
+    for kind in ("broken", "called"):
+        for line in lines[kind]:
+            holding = [each for each in found if each[0] <= line <= each[1]]
+            if holding:
+                first, _, name, node = max(holding, key=lambda each: each[0])
+                function = around.get(first) or around.setdefault(first, _Function(path, node, name))
+                getattr(function, kind).add(line)
+    yield from around.values()

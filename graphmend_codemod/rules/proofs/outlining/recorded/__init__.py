@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.core.settings import SeenCalls
@@ -17,9 +17,9 @@ _FURTHER = 8
 
 
 def broke(site: Site, known: SeenCalls, statement: ast.stmt) -> bool:
-    """True for a statement in which a graph broke in the recorded run."""
+    """True for a statement in which a graph broke in the recorded run, or in what it called."""
     lines = lines_of(site, known, statement)
-    return lines is not None and any(lines[0] <= line <= lines[1] for line in known.broken)
+    return lines is not None and any(lines[0] <= line <= lines[1] for line in (*known.broken, *known.called))
 
 
 def edit(site: Site, statement: ast.stmt) -> tuple[Edit, int] | None:
@@ -56,6 +56,8 @@ def _grown(site: Site, known: SeenCalls, statement: ast.stmt) -> tuple[Edit, int
     while True:
         try:
             region = Region(site, known, body[start:end])
+            if not _broke_here(site, known, body[start:end]) and region.runs_layers():
+                raise NotProven("it calls what broke the graph, and runs layers")
             return edit_of(region), len(region.seen)
         except KeptObject as why:
             if why.before and start > 0 and position - start < _FURTHER:
@@ -64,6 +66,11 @@ def _grown(site: Site, known: SeenCalls, statement: ast.stmt) -> tuple[Edit, int
                 end += 1
             else:
                 raise
+
+
+def _broke_here(site: Site, known: SeenCalls, statements: Sequence[ast.stmt]) -> bool:
+    ends = lines_of(site, known, statements[0]), lines_of(site, known, statements[-1])
+    return any(ends[0][0] <= line <= ends[1][1] for line in known.broken) if ends[0] and ends[1] else False
 
 
 def _inside(statement: ast.stmt) -> Iterator[ast.stmt]:

@@ -27,7 +27,7 @@ _CALLS_NEEDED = 2
 _LEAVES = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal, ast.Delete)
 _KNOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec", "super", "__class__"})
 _CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.set_grad_enabled", "torch.autocast"})
-_PLAIN = frozenset({"int", "float", "str", "constant"})
+_PLAIN = frozenset({"int", "float", "str", "constant", "dtype", "device"})
 
 
 class KeptObject(NotProven):
@@ -85,6 +85,8 @@ class Region:
                 raise NotProven(f"`{short(part)}` leaves the statement")
             if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 raise NotProven(f"`{short(part)}` cannot be moved into a function")
+            if isinstance(part, ast.Attribute) and part.attr == "requires_grad_":
+                raise NotProven("it makes a tensor need a gradient")
             word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
             if word in _KNOWS_NAMES or (word.startswith("__") and not word.endswith("__")):
                 raise NotProven(f"`{word}` has another meaning in another function")
@@ -170,6 +172,10 @@ class Region:
             for part in walk(scope.node)
         )
         return any(each.arg == name for each in parameters(scope.node)) and not stored
+
+    def runs_layers(self) -> bool:
+        """True where what is given holds parameters that are trained."""
+        return any(each[0] == "object" and each[4] for given in self.given for each in given.facts)
 
     def held(self) -> list[str]:
         """Parameters in the objects that are given, each as it is spelled in a list."""
@@ -257,6 +263,9 @@ def _check_given(given: Given, owner: str | None) -> None:
         inner = {one[0] for each in given.facts for one in each[1]}
         if len(lengths) > 1 or (inner - {TENSOR} and inner - _PLAIN):
             raise KeptObject(f"`{given.text}` is a {given.kind} that an operator cannot take", before=True)
+    elif given.kind == "object" and any(str(each[1]).startswith("numpy.") for each in given.facts):
+        # Dynamo would hand the operator the value of the first call.
+        raise KeptObject(f"`{given.text}` was a number of NumPy's", before=True)
     elif given.kind == "other tensor":
         raise NotProven(f"`{given.text}` is a tensor of a class or layout of its own")
 

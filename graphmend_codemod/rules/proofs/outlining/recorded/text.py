@@ -40,6 +40,8 @@ class _Text:
         drawn = [each.random for each in region.seen]
         if self._gradient and any(other for _, other in drawn):
             raise NotProven("NumPy or Python draws random numbers, and a gradient would draw others")
+        objects = [each for each in region.given if each.kind == "object"]
+        self._filled = [each.text for each in objects if all(fact[6] for fact in each.facts)]
         self._promises = [self._promise(each) for each in self._results]
 
     def edit(self) -> Edit:
@@ -78,6 +80,8 @@ class _Text:
     def _helpers(self, given: Sequence[str]) -> Iterator[Helper]:
         site, name = self._site, self._operator
         yield naming(site)
+        if self._filled:
+            yield Helper("_are_made", texts.MADE, shared=True)
         yield Helper("_is_like_recorded", texts.LIKE, shared=True, since="compiler.is_exporting")
         if any(each.kind == ARRAY for each in self._region.given):
             yield Helper("_is_array_like_recorded", texts.ARRAY_LIKE, shared=True)
@@ -136,6 +140,9 @@ class _Text:
 
     def _followed(self, values: Sequence[str], attribute: str, place: int) -> str:
         """A dtype or device that was the same in all calls, or that of a tensor that went in."""
+        for each in self._region.given if len(set(values)) > 1 else ():
+            if each.kind == attribute and [str(fact[1]) for fact in each.facts] == list(values):
+                return each.text
         tensors = [each for each in self._region.given if each.kind == TENSOR]
         for each in tensors if attribute == "device" or len(set(values)) > 1 else ():
             if [str(fact[place]) for fact in each.facts] == list(values):
@@ -145,7 +152,15 @@ class _Text:
         return f'"{values[0]}"' if attribute == "device" else _dtype(values[0])
 
     def _fits(self, given: Sequence[str]) -> str:
+        own = self._region.owner
         conditions = [*(one for each in self._region.given for one in _like(each)), *self._sizes.pins]
+        conditions += [
+            f'not hasattr({each.text}, "__array__")'  # a number of NumPy's would be a constant of the graph
+            for each in self._region.given
+            if each.kind == "object" and each.text != own
+        ]
+        if self._filled:
+            conditions.append(f"_are_made({', '.join(self._filled)})")
         conditions += self._without_gradient()
         rows = [f"        {'and ' if number else ''}{each}" for number, each in enumerate(conditions)]
         return "\n".join(
@@ -239,5 +254,9 @@ def _like(given: Given) -> Iterator[str]:
     elif given.kind == "constant":
         values = list(dict.fromkeys(each[1] for each in facts))
         yield f"{text} is {values[0]}" if len(values) == 1 else f"({text} is None or type({text}) is bool)"
+    elif given.kind in ("dtype", "device"):
+        values = list(dict.fromkeys(str(each[1]) for each in facts))
+        spelled = _dtype(values[0]) if given.kind == "dtype" else f'torch.device("{values[0]}")'
+        yield f"{text} == {spelled}" if len(values) == 1 else f"isinstance({text}, torch.{given.kind})"
     elif given.kind in ("int", "float", "str"):
         yield f"type({text}) is {given.kind}"

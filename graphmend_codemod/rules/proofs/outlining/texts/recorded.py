@@ -13,6 +13,12 @@ def _is_like_recorded(x, dtype, rank: int, device: str) -> bool:
     plain = type(x) in (torch.Tensor, torch.nn.Parameter) and not x.is_meta and not torch.compiler.is_exporting()
     return plain and x.dtype == dtype and x.dim() == rank and x.device.type == device'''
 
+MADE = '''\
+@torch.compiler.assume_constant_result
+def _are_made(*objects) -> bool:
+    """True for objects that were there before: while torch.compile traces, those it makes itself are still empty."""
+    return all(vars(each) for each in objects)'''
+
 ARRAY_LIKE = '''\
 def _is_array_like_recorded(x, dtype, rank: int) -> bool:
     """True for an array like those of a recorded run: known while tracing."""
