@@ -306,6 +306,21 @@ def test_masks_and_tensors_that_are_computed_in_place_are_selected_by() -> None:
     compiles(after, [some], scenarios=[Scenario(gradients="leaves")])
 
 
+def test_what_is_computed_for_all_rows_is_copied_under_a_mask_that_has_a_name() -> None:
+    source = embedded(
+        """
+        z = z + 1
+        z[mask] = (x * (y / 2))[mask]
+        z[~mask] = (x - 2 * y)[~mask]
+        """,
+        _IN_PLACE,
+    )
+    after, _ = fixed(source)
+    given = ["torch.randn(2, 3), torch.randn(2, 3)", "torch.ones(2), torch.randn(2)", "-torch.ones(2), torch.randn(2)"]
+    behaves(source, after, given)
+    compiles(after, given, scenarios=[Scenario(gradients="leaves"), Scenario(gradients="off")])
+
+
 @pytest.mark.parametrize(
     "value",
     [

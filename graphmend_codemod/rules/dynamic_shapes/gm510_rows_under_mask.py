@@ -291,6 +291,6 @@ def _only_copies(node: ast.stmt) -> bool:
     if not isinstance(target, ast.Subscript):
         return False
     if not is_expression(target.slice):
-        return True
+        return isinstance(node.value.value, ast.Name) or not same(target.slice, node.value.slice)
     named = isinstance(target.value, ast.Name) and isinstance(node.value.value, ast.Name)
     return named and is_view_of_name(target.slice) and same(target.slice, node.value.slice)
