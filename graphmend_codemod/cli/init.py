@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     """Look, write, tell, and return the exit code."""
     from graphmend_codemod.core.settings import load_settings
     from graphmend_codemod.engine import api
-    from graphmend_codemod.reporting.report import for_newer_torch
+    from graphmend_codemod.reporting.report import for_newer_torch, plural
 
     start = Path(args.folder)
     if not start.is_dir():
@@ -66,8 +66,9 @@ def run(args: argparse.Namespace) -> int:
     settings = load_settings(start)
     found = api.check([settings.root], settings, jobs=options.workers(argparse.Namespace(jobs=None)))
     fixable = sum(finding.is_applied(unsafe_fixes=False) for finding in found.findings)
-    sites = f"{len(found.findings)} break sites in {found.files} Python files, {fixable} of them fixable"
-    say(f"Looked at {settings.root}: {sites}.")
+    opaque = sum(each.is_applied(unsafe_fixes=False, opaque=True) for each in found.findings) - fixable
+    sites = f"{plural(len(found.findings), 'break site')} in {plural(found.files, 'Python file')}, {fixable} fixable"
+    say(f"Looked at {settings.root}: {sites}{f', {opaque} with opaque operators' if opaque else ''}.")
     plan = [_settings(settings)] if args.no_hook else [_settings(settings), _hook(_top(settings.root))]
     for one in plan:
         if one.text is not None and not args.dry_run:
@@ -79,13 +80,15 @@ def run(args: argparse.Namespace) -> int:
     if settings.target_torch is not None and (older := for_newer_torch(found.findings)):
         lowest = ".".join(map(str, settings.target_torch))
         say(
-            f"The requirements admit torch {lowest}; {older} more may be fixable for a newer one: if you run one, "
-            'write target-torch = "2.6".'
+            f"The requirements admit torch {lowest}; {older.count} more may be fixable for a newer one: "
+            f'if you run one, write target-torch = "{older.version}".'
         )
     if not found.findings:
         say("Next: nothing to fix here; `graphmend trace -- python train.py` shows whether a run breaks all the same.")
     elif fixable:
         say("Next: `graphmend fix --diff` shows what would change, `graphmend migrate` puts all fixes on a branch.")
+    elif opaque:
+        say("Next: `graphmend fix --opaque --diff` shows the operators, `graphmend check` what to do instead.")
     else:
         say("Next: `graphmend check` says what to do instead, `graphmend trace -- python train.py` what really breaks.")
     return 0

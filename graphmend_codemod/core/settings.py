@@ -120,7 +120,8 @@ def load_settings(
 
     They come from the nearest `pyproject.toml` at or above `start` that has a `[tool.graphmend]` table, or from
     `config`, which must have one. `root` is that file's folder; with `config`, or where no file has a table, it is the
-    nearest folder with a `pyproject.toml` inside the git repository, the top of the repository, or the current folder.
+    nearest folder with a `pyproject.toml` inside the git repository, the top of the repository, or the current folder
+    (for what stands outside of that, its own folder).
     `known_codes` is asked only if the table names rule codes. SettingsError if a file cannot be read or a setting
     cannot be used.
     """

@@ -38,7 +38,11 @@ def default_root(start: Path) -> Path:
             found = folder
         if os.path.exists(folder / ".git"):
             return found or folder
-    return found or Path.cwd()
+    if found is not None:
+        return found
+    current = Path.cwd()
+    outside = current not in (start, *start.parents)
+    return next(each for each in (start, *start.parents) if each.is_dir()) if outside else current
 
 
 def mentions(path: Path, word: bytes) -> bool:

@@ -25,7 +25,7 @@ def repository(project: Path) -> Path:
 def test_settings_and_the_hook_are_written_after_a_look(repository: Path, capsys: Captured) -> None:
     before = (repository / "pyproject.toml").read_text()
     assert main(["init"]) == 0
-    assert "2 break sites in 2 Python files, 1 of them fixable" in capsys.readouterr().out
+    assert "2 break sites in 2 Python files, 1 fixable" in capsys.readouterr().out
     assert (repository / "pyproject.toml").read_text().startswith(f"{before}\n\n[tool.graphmend]\n")
     assert load_settings(repository).target_torch == (2, 3)
     (entry,) = yaml.safe_load((repository / HOOKS).read_text())["repos"]
@@ -37,10 +37,11 @@ def test_requirements_that_admit_an_old_torch_are_named_with_what_they_cost(repo
     (repository / "pyproject.toml").write_text(text)
     assert main(["init", "--no-hook"]) == 0
     said = capsys.readouterr().out
-    assert "0 of them fixable" in said
-    assert "The requirements admit torch 1.6; 1 more may be fixable for a newer one: if you run one, write" in said
+    assert "0 fixable" in said
+    assert "The requirements admit torch 1.6; 1 more may be fixable for a newer one: if you run one, " in said
+    assert 'write target-torch = "2.1".' in said
     assert main(["fix", "--no-cache"]) == 0
-    assert "1 more may be fixable with --target-torch 2.6." in capsys.readouterr().out
+    assert "1 more may be fixable with --target-torch 2.1." in capsys.readouterr().out
 
 
 def test_a_second_time_nothing_is_written(repository: Path, capsys: Captured) -> None:
@@ -86,3 +87,18 @@ def test_a_dry_run_writes_nothing(repository: Path, capsys: Captured) -> None:
     )
     assert (repository / "pyproject.toml").read_bytes() == before
     assert not (repository / HOOKS).exists()
+
+
+def test_operators_are_counted_and_their_torch_is_named(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "model.py").write_text(
+        "import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.lstm = nn.LSTM(4, 4)\n\n"
+        "    def forward(self, x: torch.Tensor):\n        return self.lstm(x)[0] * 2\n"
+    )
+    assert main(["init", "--no-hook", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "1 break site in 1 Python file, 0 fixable, 1 with opaque operators." in said
+    assert "Next: `graphmend fix --opaque --diff` shows the operators" in said
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\ndependencies = ["torch>=2.6"]')
+    assert main(["init", "--no-hook", str(tmp_path)]) == 0
+    assert 'if you run one, write target-torch = "2.12".' in capsys.readouterr().out

@@ -97,7 +97,7 @@ def test_without_pyproject_and_git_the_root_is_the_current_folder(
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    assert load_settings(tmp_path / "there" / "a.py").root == tmp_path / "here"
+    assert load_settings(tmp_path / "here" / "there" / "a.py").root == tmp_path / "here"
 
 
 def test_given_config_rules_but_the_root_stays_the_project(tmp_path: Path) -> None:
@@ -281,3 +281,13 @@ def test_per_file_ignores_hold_for_their_files_alone() -> None:
 )
 def test_globs_match_paths_names_and_folders(path: str, pattern: str, expected: bool) -> None:
     assert matches_glob(path, pattern) is expected
+
+
+def test_a_folder_outside_of_any_project_is_its_own_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project, outside = tmp_path / "project", tmp_path / "outside"
+    (project / "below").mkdir(parents=True)
+    outside.mkdir()
+    monkeypatch.chdir(project)
+    assert load_settings(outside).root == outside
+    assert load_settings(outside / "missing" / "model.py").root == outside
+    assert load_settings(project / "below").root == project
