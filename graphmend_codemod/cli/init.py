@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     if settings.target_torch is not None and (older := for_newer_torch(found.findings)):
         lowest = ".".join(map(str, settings.target_torch))
         say(
-            f"The requirements admit torch {lowest}; {older.count} more may be fixable for a newer one: "
+            f"The requirements admit torch {lowest}; {older.fixes} more may be fixable for a newer one: "
             f'if you run one, write target-torch = "{older.version}".'
         )
     if not found.findings:

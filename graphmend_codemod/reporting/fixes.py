@@ -41,5 +41,5 @@ def summary(
     aside = sum(problem.aside for problem in result.problems)
     unparsed = f" {plural(aside, 'file')} without torch cannot be parsed." if aside else ""
     if older := for_newer_torch(result.remaining):
-        unparsed = f" {older.count} more may be fixable with --target-torch {older.version}.{unparsed}"
+        unparsed = f" {older.fixes} more may be fixable with --target-torch {older.version}.{unparsed}"
     return (f"{done} ({', '.join(left)}, see {told})." if left else f"{done}.") + unparsed

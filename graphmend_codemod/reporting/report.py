@@ -49,7 +49,7 @@ _USUAL = (2, 6)
 class NewerTorch(NamedTuple):
     """How many fixes only need a newer torch than the requirements admit, and which version is enough for all."""
 
-    count: int
+    fixes: int
     version: str
 
 

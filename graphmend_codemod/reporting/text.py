@@ -70,7 +70,7 @@ def summary(report: Report) -> str:
     parts += [f"{kinds[kind]} {kind.value}" for kind in (FixStatus.DECLINED, FixStatus.ADVICE) if kinds[kind]]
     hit = len({finding.path for finding in report.findings})
     older = for_newer_torch(report.findings)
-    newer = f" {older.count} more may be fixable with --target-torch {older.version}." if older else ""
+    newer = f" {older.fixes} more may be fixable with --target-torch {older.version}." if older else ""
     return (
         f"Found {plural(len(report.findings), 'break site')} in {hit} of {checked}: {', '.join(parts)}.{newer}{failed}"
     )
