@@ -108,6 +108,21 @@ def test_a_size_that_no_call_varied_pins_all_the_others(tmp_path: Path) -> None:
     assert torch.equal(torch.compile(found.model(), backend="aot_eager")(x), found.model()(x))
 
 
+def test_a_size_that_an_attribute_decides_is_asked_for(tmp_path: Path) -> None:
+    before = "\n@torch.compiler.disable\ndef outside(x, count):\n    return x[:count] * 2\n"
+    init = "self.count = 2"
+    found = _recorded(tmp_path, "y = outside(x, self.count)\nreturn y + 1", [(3, 4), (5, 6)], before=before, init=init)
+    assert "self.count == 2" in found.after
+    model: Any = found.model()
+    x = torch.randn(6, 4)
+    with torch.no_grad():
+        assert torch.equal(one_graph(model, x), model(x))
+    model.count = 4  # takes the author's own path
+    torch.compiler.reset()
+    compiled: Any = torch.compile(model, backend="aot_eager")
+    assert torch.equal(compiled(x), model(x))
+
+
 def test_a_size_that_nothing_explains_is_a_symbol(tmp_path: Path) -> None:
     before = _OUTSIDE.format("x", "x[x > 0]")
     found = _recorded(tmp_path, "y = outside(x)\nreturn (y * 2).sum()", [(30,), (41,)], before=before)

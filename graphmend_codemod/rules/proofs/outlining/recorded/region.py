@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis.liveness import reads_before_writing
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.settings import SeenCalls
@@ -128,14 +129,16 @@ class Region:
                     raise NotProven(f"`{given.text}` changed before it in the recorded run")
 
     def _stored(self) -> dict[str, None]:
-        found: dict[str, None] = {}
+        found: dict[str, tuple[int, int]] = {}
         for statement in self.statements:
             for part in (statement, *walk_scope(statement)):
-                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-                    found[part.id] = None
+                names = [part.id] if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store) else []
                 if isinstance(part, (ast.Import, ast.ImportFrom)):
-                    found.update({(each.asname or each.name).partition(".")[0]: None for each in part.names})
-        return found
+                    names = [(each.asname or each.name).partition(".")[0] for each in part.names]
+                for name in names:
+                    place = (part.lineno, part.col_offset)  # type: ignore[attr-defined]
+                    found[name] = min(found.get(name, place), place)
+        return dict.fromkeys(sorted(found, key=found.__getitem__))
 
     def _given(self) -> Iterator[Given]:
         loads = [part for part in self._parts() if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store)]
@@ -208,6 +211,17 @@ class Region:
             elif fact[0] == "object" and fact[4]:
                 found[f"*{name}.parameters()"] = None
         return found
+
+    def settings(self) -> Iterator[Given]:
+        """Integers and flags of the instance that the statements read."""
+        parts = [part for part in self._parts() if isinstance(part, ast.Attribute)] if self.owner is not None else []
+        for name in dict.fromkeys(
+            f"{self.owner}.{part.attr}" for part in parts if is_name(part.value, self.owner or "")
+        ):
+            held = [each.before.held.get(name) for each in self.seen]
+            facts = tuple(each for each in held if each is not None and each[0] in ("int", "constant"))
+            if len(facts) == len(held):
+                yield Given(name, facts)
 
     def _results(self) -> Iterator[Given]:
         """The names that are read later, or `RESULT`, with what they were behind the statements."""

@@ -31,7 +31,8 @@ class _Text:
         self._region, self._site, self._count = region, region.site, len(region.seen)
         names = [each.text for each in region.results if each.text != RESULT]
         self._operator = operator_name(self._site, names[0] if names else self._site.function.rpartition(".")[2])
-        self._sizes = Sizes(region.given)
+        self._settings = list(region.settings())
+        self._sizes = Sizes([*region.given, *self._settings])
         self._results = [each for result in region.results for each in _several(result)]
         if not self._results:
             raise NotProven("it gives nothing, so what it does is to change something")
@@ -153,7 +154,8 @@ class _Text:
 
     def _fits(self, given: Sequence[str]) -> str:
         own = self._region.owner
-        conditions = [*(one for each in self._region.given for one in _like(each)), *self._sizes.pins]
+        asked = [*self._region.given, *self._settings]
+        conditions = [*(one for each in asked for one in _like(each)), *self._sizes.pins]
         conditions += [
             f'not hasattr({each.text}, "__array__")'  # a number of NumPy's would be a constant of the graph
             for each in self._region.given
@@ -187,7 +189,8 @@ class _Text:
             yield "not torch.is_grad_enabled()"
         elif tensors:
             needed = " or ".join(f"{each.text}.requires_grad" for each in tensors)
-            yield f"not (torch.is_grad_enabled() and ({needed}))"
+            needed = f"({needed})" if len(tensors) > 1 else needed
+            yield f"not (torch.is_grad_enabled() and {needed})"
 
 
 def _tensors(given: Given) -> Iterator[Given]:
