@@ -73,7 +73,12 @@ def join(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True)
     """Look for the findings on the lines of the trace's sites. Reads the project, writes nothing."""
     settings = with_hints(trace, settings)
     root = settings.root
-    places = [each for site in trace.sites if site.own is not None for each in (site.own, *above(site))]
+    places = [
+        each
+        for site in trace.sites
+        if site.own is not None
+        for each in (site.own, *(one for every in above(site) for one in every))
+    ]
     paths = sorted({place.path for place in places if (root / place.path).is_file()})
     found: tuple[Finding, ...] = ()
     if paths:
@@ -114,7 +119,7 @@ def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Setti
     """What the findings, by path, say of one site."""
     finding = None if site.own is None else matching(site.own, by_path.get(site.own.path, ()), settings)
     if finding is None or not finding.is_applied(settings.unsafe_fixes, settings.opaque):
-        finding = around(site, by_path) or finding
+        finding = next(iter(around(site, by_path)), finding)
     if finding is None:
         verdict = Remedy.NONE if site.where == OWN else Remedy.LIBRARY
         first = () if site.own is None else _about_file(settings.root, site.own.path)
@@ -137,13 +142,20 @@ def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Setti
     return Answer(verdict, finding.code, finding.slug, finding.message, reason, diff, steps, finding)
 
 
-def around(site: Site, by_path: Mapping[str, Sequence[Finding]]) -> Finding | None:
-    """The fix that makes one operator of a statement which led to the site."""
-    for place in above(site):
-        for finding in by_path.get(place.path, ()):
-            if covers(finding, place.line) and finding.edit is not None and _takes_calls(finding.edit):
-                return finding
-    return None
+def around(site: Site, by_path: Mapping[str, Sequence[Finding]]) -> list[Finding]:
+    """The fixes that make operators of the statements which led to the site: of all that did, or none."""
+    for places in above(site):
+        found = [
+            next((each for each in by_path.get(place.path, ()) if _takes(each, place.line)), None) for place in places
+        ]
+        fixes = [each for each in found if each is not None]
+        if len(fixes) == len(found):
+            return fixes
+    return []
+
+
+def _takes(finding: Finding, line: int) -> bool:
+    return covers(finding, line) and finding.edit is not None and _takes_calls(finding.edit)
 
 
 def _takes_calls(edit: Edit) -> bool:

@@ -32,7 +32,12 @@ def only_traced(path: Path, settings: Settings, *, jobs: int = 1, cache: bool = 
 def keys(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True) -> Iterator[Key]:
     """Path, code, function and first line of each finding on the line of a site, those of the dearest sites first."""
     root = settings.root
-    places = [each.path for site in trace.sites if site.own is not None for each in (site.own, *above(site))]
+    places = [
+        each.path
+        for site in trace.sites
+        if site.own is not None
+        for each in (site.own, *(one for every in above(site) for one in every))
+    ]
     paths = [path for path in dict.fromkeys(places) if (root / path).is_file()]
     if not paths:
         return
@@ -49,8 +54,7 @@ def keys(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True)
         line = line_now(site, source.text.splitlines())
         own = [each for each in found[site.own.path] if line is not None and covers(each, line)]
         if not any(each.is_applied(settings.unsafe_fixes, settings.opaque) for each in own):
-            outer = around(site, found)
-            yield from () if outer is None else [_key(outer, root)]
+            yield from (_key(each, root) for each in around(site, found))
         for finding in found[site.own.path]:
             if line is not None and covers(finding, line) and not denied(site, finding, settings):
                 yield _key(finding, root)

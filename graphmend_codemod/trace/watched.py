@@ -16,17 +16,19 @@ def places(trace: Trace, root: Path) -> dict[str, dict[str, list[int]]]:
     """The lines of the project that broke graphs, and those that called what did, by the path of their file."""
     found: dict[str, dict[str, list[int]]] = {}
     for site in trace.sites:
-        for kind, place in (("broken", site.own), *(("called", each) for each in above(site))):
+        led = [each for every in above(site) for each in every]
+        for kind, place in (("broken", site.own), *(("called", each) for each in led)):
             if place is not None:
                 lines = found.setdefault(str(root / place.path), {"broken": [], "called": []})
                 lines[kind].append(place.line)
     return found
 
 
-def above(site: Site) -> list[SourceLine]:
-    """The lines of the project that led to a site, the innermost first."""
-    own = [each for each in site.stack if each.where == OWN]
-    return own[:-1][::-1][:_FRAMES]
+def above(site: Site) -> list[list[SourceLine]]:
+    """The lines of the project that led to a site, the innermost first: all that did, then those of its first break."""
+    own = [each for each in site.stack if each.where == OWN][:-1][::-1][:_FRAMES]
+    callers = [each for each in site.callers if each.where == OWN] if site.own == site.place else own[:1]
+    return [callers, *([each] for each in own[1:])] if callers else []
 
 
 def of_folder(folder: Path, root: Path) -> tuple[Watched, ...]:

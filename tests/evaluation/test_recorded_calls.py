@@ -408,6 +408,15 @@ def test_a_call_takes_in_what_its_callee_cannot_return(tmp_path: Path) -> None:
     assert torch.equal(one_graph(found.model(), x), found.model()(x))
 
 
+def test_all_calls_that_lead_to_a_break_are_taken(tmp_path: Path) -> None:
+    found = _recorded(
+        tmp_path, "y = inner(x).value\nz = inner(x + 1).value\nreturn y + z", [(3, 4), (5, 6)], before=_BOX
+    )
+    assert found.after.count("@_recorded_operator(") == 2, found.reasons
+    x = torch.randn(7, 8)
+    assert torch.equal(one_graph(found.model(), x), found.model()(x))
+
+
 def test_a_call_that_runs_layers_is_left_alone(tmp_path: Path) -> None:
     """An operator of it would hide the layers from the compiler."""
     before = _BOX.replace("def inner(x):", "def inner(net, x):\n    x = net(x)")
