@@ -337,6 +337,16 @@ def inner(holder, x):
     assert found.after == found.before, found.reasons
 
 
+def test_what_asks_autograd_is_left_alone(tmp_path: Path) -> None:
+    """Inside of an operator what it is given has no history."""
+    before = "\n@torch.compiler.disable\ndef outside(y, x):\n"
+    before += "    return torch.autograd.grad(y.sum(), x, create_graph=True)[0]\n"
+    shapes: Any = lambda: [(torch.randn(3, 4, requires_grad=True),), (torch.randn(5, 4, requires_grad=True),)]  # noqa: E731
+    found = Recorded(tmp_path, _model("y = x * x\nz = outside(y, x)\nreturn z + 1", before), shapes, gradients=True)
+    assert found.after == found.before
+    assert "asks autograd" in found.reasons
+
+
 def test_a_parameter_that_is_not_given_raises(tmp_path: Path) -> None:
     """No recorded call told of it."""
     before = "\nhidden = torch.ones(4)\n" + _OUTSIDE.format("x", "x * hidden")

@@ -25,6 +25,7 @@ _DEEPEST = 3
 _LONGEST = 24
 _MODULES_LOOKED_AT = 300
 _READ_ALL = 2**18
+_AUTOGRAD = os.path.join("torch", "autograd", "__init__.py")
 
 Tracer = Callable[[FrameType, str, Any], Any]
 
@@ -36,6 +37,8 @@ def key_of(statement: ast.stmt) -> str:
 
 class _Function:
     """One function that is watched: its statements, and what its calls held."""
+
+    differentiated = 0  # how often the program asked autograd for gradients
 
     def __init__(self, path: str, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> None:
         self.path, self.name = path, name
@@ -129,6 +132,8 @@ class Watcher:
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> Tracer | None:
         code = frame.f_code
+        if code.co_name in ("grad", "backward") and code.co_filename.endswith(_AUTOGRAD):
+            _Function.differentiated += 1
         if code not in self._known:
             path = os.path.realpath(code.co_filename)
             self._known[code] = self._functions.get((path, code.co_firstlineno, code.co_name))
@@ -174,6 +179,7 @@ class _Call:
             value = frame.f_globals.get(name)
             if hasattr(value, "__dict__") and not isinstance(value, (type, ModuleType)) and not callable(value):
                 facts[f"global {name}"] = self._fact_number(value)
+        facts["@autograd"] = self._function.number(["autograd", _Function.differentiated])
         facts["@random"] = self._function.number(self._random())
         if owner is not None:
             facts["@owner"] = self._function.number(["state", *self._function.state(owner)])

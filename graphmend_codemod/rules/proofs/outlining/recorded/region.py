@@ -14,6 +14,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.recorded.moments import (
     ARRAY,
+    AUTOGRAD,
     OWNER,
     RESULT,
     TENSOR,
@@ -109,6 +110,8 @@ class Region:
     def _check_effects(self) -> None:
         for each in self.seen:
             old, new = each.before.held, each.after.held
+            if old[AUTOGRAD] != new[AUTOGRAD]:
+                raise NotProven("it asks autograd for gradients, and what an operator is given has no history")
             if old.get(OWNER) != new.get(OWNER):
                 raise NotProven("it changed the instance in the recorded run")
             if old.get(OWNER, [0, 0, 0, 0])[3] != each.entry.held.get(OWNER, [0, 0, 0, 0])[3]:
