@@ -82,3 +82,71 @@ def one_graph(model: torch.nn.Module, *call: Any, backend: str = "aot_eager", dy
     torch.compiler.reset()
     with torch._dynamo.error_on_graph_break(True):
         return torch.compile(model, backend=backend, dynamic=dynamic)(*call)
+
+
+SOLVER = """
+import numpy as np
+import torch
+from torch import nn
+
+
+@torch.compiler.disable
+def smooth(rows, width):
+    return np.stack([np.convolve(row, np.ones(width) / width, "same") for row in rows])
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.solve = smooth
+
+    def forward(self, x):
+        y = x * 2
+        p = self.solve(y.detach().cpu().numpy(), 3)
+        return torch.from_numpy(p) + y
+"""
+
+
+def grad_of(x: torch.Tensor) -> torch.Tensor:
+    """The gradient, which is there."""
+    assert x.grad is not None
+    return x.grad
+
+
+def calls_of(*shapes: tuple[int, ...]) -> Any:
+    return lambda: [(torch.randn(shape, generator=torch.Generator().manual_seed(0)),) for shape in shapes]
+
+
+def model_with(forward: str, before: str = "", init: str = "pass") -> str:
+    head = SOLVER.partition("class Model")[0]
+    lines = "\n".join(f"        {line}" for line in forward.strip().splitlines())
+    return f"""{head}
+{before}
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {init}
+
+    def forward(self, x, *rest):
+{lines}
+"""
+
+
+OUTSIDE = "\n@torch.compiler.disable\ndef outside({}):\n    return {}\n"
+
+
+def recorded(tmp_path: Path, forward: str, shapes: Any, *, gradients: bool = False, **parts: str) -> Recorded:
+    return Recorded(tmp_path, model_with(forward, **parts), calls_of(*shapes), gradients=gradients)
+
+
+BOX = """
+class Box:
+    def __init__(self, value):
+        self.value = value
+@torch.compiler.disable
+def make(x):
+    return Box(x * 2)
+def inner(x):
+    return make(x)
+"""

@@ -350,6 +350,8 @@ def recorded_statement(site: Site, statement: ast.stmt) -> Diagnostic | None:
     message = "broke the graph in the recorded run"
     try:
         found = recorded.edit(site, statement)
+    except (KeyError, IndexError, TypeError, ValueError):  # a trace of another version, or one that was edited
+        return Diagnostic(message, declined="by the recorded run: the trace cannot be read; record it again")
     except NotProven as reason:
         return Diagnostic(message, declined=f"by the recorded run: no opaque operator, for {reason}")
     if found is None:
