@@ -77,6 +77,12 @@ def all_given(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(word.value for word in call.keywords)]
 
 
+def given_by_name(call: ast.Call, order: Iterable[str]) -> dict[str, ast.expr]:
+    """What a call is given, by the names of its parameters in `order`; stars are not looked into."""
+    found = dict(zip(order, call.args, strict=False))
+    return found | {word.arg: word.value for word in call.keywords if word.arg is not None}
+
+
 def elements_of(node: ast.expr) -> list[ast.expr]:
     """`a` and `b` for `a, b`, as targets and indices have them; any other expression alone."""
     return node.elts if isinstance(node, ast.Tuple) else [node]

@@ -12,7 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_not, only_target, reads_name, stores_name
+from graphmend_codemod.analysis.patterns import (
+    given_by_name,
+    is_attribute,
+    is_name,
+    is_not,
+    only_target,
+    reads_name,
+    stores_name,
+)
 from graphmend_codemod.analysis.scope import dotted, parameter_names, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -177,8 +185,7 @@ class Sums:
         self, function: Definition, call: ast.Call, name: str, order: tuple[str, ...], wanted: str
     ) -> None:
         """NotProven unless the mask, and nothing made of it, is given once, as what is wanted."""
-        given = dict(zip(order, call.args, strict=False))
-        given |= {word.arg: word.value for word in call.keywords if word.arg is not None}
+        given = given_by_name(call, order)
         mentions = [part for part in walk_in_layers(call) if is_name(part, name)]
         starred = any(isinstance(each, ast.Starred) for each in call.args)
         if starred or len(mentions) != 1 or given.get(wanted) is not mentions[0]:
@@ -186,9 +193,7 @@ class Sums:
 
     def _causal(self, function: Definition, call: ast.Call, order: tuple[str, ...]) -> str | None:
         """`no` where the call says so, None where it says nothing, else `maybe`."""
-        given = dict(zip(order, call.args, strict=False))
-        given |= {word.arg: word.value for word in call.keywords if word.arg is not None}
-        said = given.get("is_causal")
+        said = given_by_name(call, order).get("is_causal")
         if said is None:
             return None
         return "no" if self._is_false(function, said) else "maybe"

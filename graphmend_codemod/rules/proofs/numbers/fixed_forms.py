@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import aliasing, torch_api
@@ -201,14 +201,7 @@ def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> Non
         raise NotProven(f"a view of `{short(node)}` may be written in place; assign it to a variable first")
     assert isinstance(node, ast.Subscript)
     viewed = dotted(node.value) or ""
-    from graphmend_codemod.analysis.callgraph import calls_in
-    from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of  # a commit hook waits for them
-    from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
-
-    calls = calls_in(site.source.text)
-    function = own_definition(site)
-    names = {targets[0].id}
-    SharedMemory(site, calls).demand_no_write(function, blocks_of(calls, function), statement, {*names, viewed}, names)
+    _demand_no_write(site, statement, {targets[0].id, viewed}, {targets[0].id})
 
 
 def _effect(site: Site, call: ast.Call, inner: ast.AST) -> aliasing.Effect:
@@ -328,6 +321,13 @@ def _demand_same(site: Site, statement: ast.stmt, first: ast.stmt, index: ast.ex
 
     if isinstance(bound, ast.Attribute) and not stays(site, dotted(bound) or ""):
         raise NotProven(f"`{short(bound)}` may change before the operator runs; assign it to a variable first")
+    _demand_no_write(site, first, {dotted(index) or ""}, set(), [statement])
+
+
+def _demand_no_write(
+    site: Site, below: ast.stmt, names: set[str], replaced: set[str], readers: Sequence[ast.stmt] = ()
+) -> None:
+    """NotProven where the memory of `names` may be written below a statement; see `SharedMemory.demand_no_write`."""
     from graphmend_codemod.analysis.callgraph import calls_in
     from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of  # a commit hook waits for them
     from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
@@ -335,7 +335,7 @@ def _demand_same(site: Site, statement: ast.stmt, first: ast.stmt, index: ast.ex
     calls = calls_in(site.source.text)
     function = own_definition(site)
     memory = SharedMemory(site, calls)
-    memory.demand_no_write(function, blocks_of(calls, function), first, {dotted(index) or ""}, set(), [statement])
+    memory.demand_no_write(function, blocks_of(calls, function), below, names, replaced, readers)
 
 
 def _given(site: Site, node: ast.expr, earlier: list[ast.stmt]) -> ast.expr:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import stored_names
+from graphmend_codemod.analysis.patterns import given_by_name, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -58,9 +58,7 @@ def has_stars(call: ast.Call) -> bool:
 def handed(function: FunctionNode, call: ast.Call) -> dict[str, ast.expr]:
     """The arguments of a call for parameters that the function calls."""
     positional = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    found = dict(zip(positional, call.args, strict=False))
-    found |= {word.arg: word.value for word in call.keywords if word.arg is not None}
-    return _called(function, call, found)
+    return _called(function, call, given_by_name(call, positional))
 
 
 def defaults(function: FunctionNode, call: ast.Call) -> dict[str, ast.expr]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_attribute, is_literal, is_name
+from graphmend_codemod.analysis.patterns import given_by_name, is_attribute, is_literal, is_name
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS
 
@@ -91,8 +91,7 @@ class Integers:
     def _register(self, statement: ast.Expr, call: ast.Call) -> None:
         if own_attribute(call.func) != "register_buffer" or any(isinstance(each, ast.Starred) for each in call.args):
             return
-        given = dict(zip(("name", "tensor", "persistent"), call.args, strict=False))
-        given |= {word.arg: word.value for word in call.keywords if word.arg is not None}
+        given = given_by_name(call, ("name", "tensor", "persistent"))
         name, value, persistent = given.get("name"), given.get("tensor"), given.get("persistent")
         tensor = self._tensor(value) if value is not None else None
         if not isinstance(name, ast.Constant) or not isinstance(name.value, str) or value is None or tensor is None:
