@@ -31,7 +31,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_within
+from graphmend_codemod.analysis.patterns import is_within, last_name
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Edit, Safety
@@ -44,6 +44,7 @@ from graphmend_codemod.rules.proofs.sizes.numbers_in_math import asked_in_math, 
 from graphmend_codemod.rules.proofs.sizes.size_arrays import integers_in_front, size_array
 from graphmend_codemod.rules.proofs.sizes.size_division import division_edit, divisions
 from graphmend_codemod.rules.proofs.sizes.size_products import products_in_front, read_products
+from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape
 from graphmend_codemod.rules.proofs.sizes.unique_numbers import list_in_front, unique_numbers
 
 _SETUP = """
@@ -301,6 +302,12 @@ rule = Rule(
         ),
         Clean(
             source="""
+            steps = x.sum() * np.prod(self.levels)
+            """,
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
             steps = int(np.ceil(length / 2))
             """,
             setup=_SETUP,
@@ -316,6 +323,7 @@ def numpy_number(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -> D
         return None
     numbers = [part for part in walk_in_layers(node.value) if isinstance(part, ast.Call) and is_number(site, part)]
     numbers = [part for part in numbers if not any(part is not other and is_within(part, other) for other in numbers)]
+    numbers = [part for part in numbers if not _is_beside_tensor(site, node.value, part)]
     if not numbers:
         return None
     message = f"computes a Python number with NumPy: `{speculation.short(numbers[0])}`"
@@ -334,6 +342,15 @@ def numpy_number(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -> D
 
 
 _NUMPY = ("np", "numpy")
+
+
+def _is_beside_tensor(site: Site, whole: ast.expr, number: ast.Call) -> bool:
+    """True for `t * np.prod(self.rates)`, which Dynamo computes with a tensor as well."""
+    if last_name(number.func) != "prod" or not number.args or is_shape(number.args[0]):
+        return False
+    sides = [(part.left, part.right) for part in walk_in_layers(whole) if isinstance(part, ast.BinOp)]
+    beside = [other for pair in sides for one, other in (pair, pair[::-1]) if one is number]
+    return any(site.value(other).kind is ValueKind.TENSOR for other in beside)
 
 
 @rule.on(ast.Assign, words=("div", "floor_divide"), here=True)
