@@ -233,12 +233,9 @@ class Search:
     def _in_one_family(self, step: Step, spelled: str, ref: str) -> None:
         """Reach a method by its name alone where one class of the project and its subclasses are all that have it."""
         _, _, method = spelled.rpartition(".")
-        definers = self._subclasses.definers(method)
-        if not definers or method in _OF_PYTHON or not ref.endswith("()"):
-            return
-        first = min(definers, key=lambda each: len(self._index.linear(each)))
-        if all(first in self._index.linear(each) for each in definers):
-            self._method(first, method, step.via)
+        if method not in _OF_PYTHON:
+            for owner in self._subclasses.one_family(method, called=ref.endswith("()")):
+                self._method(owner, method, step.via)
 
     def _alias(self, step: Step, source: str) -> None:
         root = source.partition(".")[0]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from graphmend_codemod.project.index.definitions import Module
-from graphmend_codemod.project.index.project_index import ProjectIndex
+from graphmend_codemod.project.index.project_index import ProjectIndex, is_property
+
+_FEW = 6
 
 
 class Subclasses:
@@ -37,3 +39,20 @@ class Subclasses:
     def definers(self, name: str) -> Sequence[str]:
         """All classes that define a method of this name themselves, in order."""
         return self._definers.get(name, ())
+
+    def one_family(self, name: str, *, called: bool) -> Sequence[str]:
+        """The class to look a method up in by its name alone, where that and its subclasses are all that define it.
+
+        What is read and not called is a property; those that classes with a common ancestor define are all named.
+        """
+        definers = self.definers(name)
+        if not definers:
+            return ()
+        lines = [self._index.linear(each) for each in definers]
+        if called:
+            first = definers[min(range(len(lines)), key=lambda place: len(lines[place]))]
+            return (first,) if all(first in line for line in lines) else ()
+        methods = (self._index.own_method(each, name) for each in definers)
+        shared = (each for each in lines[0] if self._index.class_summary(each) is not None)
+        related = len(lines) <= _FEW and any(all(each in line for line in lines) for each in shared)
+        return definers if related and all(each is not None and is_property(each[1]) for each in methods) else ()

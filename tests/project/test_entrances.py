@@ -227,6 +227,8 @@ def test_functions_of_a_package_that_take_tensors_and_that_nothing_calls_are_tra
         def sorted_by(scores: torch.Tensor): return scores
         def prepared(batch: torch.Tensor): ...
         def _own(scores: torch.Tensor): ...
+        def smooth(scores, labels): return torch.softmax(scores, -1) - labels
+        def plain(scores, labels): return scores - labels
         def named(path: str): ...
         @register
         def registered(scores: torch.Tensor): ...
@@ -239,7 +241,7 @@ def test_functions_of_a_package_that_take_tensors_and_that_nothing_calls_are_tra
         "lib/tests/some.py": "import torch\ndef check(x: torch.Tensor): ...\n",
         "loose.py": "import torch\ndef run(x: torch.Tensor): ...\n",
     }
-    assert reached_names(tmp_path, files) == {"ranked", "sorted_by"}
+    assert reached_names(tmp_path, files) == {"ranked", "sorted_by", "smooth"}
 
 
 def test_methods_of_a_class_of_tensors_are_traced(tmp_path: Path) -> None:

@@ -366,3 +366,31 @@ def test_classes_that_an_attribute_chooses_between_are_followed(tmp_path: Path) 
         """,
     }
     assert reached_names(tmp_path, files) == {"M.forward", "Stepper.step", "Called.__call__", "one", "two"}
+
+
+def test_a_property_of_related_classes_is_followed_by_its_name(tmp_path: Path) -> None:
+    files = {
+        "main.py": """
+            from torch import nn
+            class System(nn.Module):
+                def forward(self, x): return x
+            class Linear(System):
+                @property
+                def matrix(self): return 1
+                @property
+                def other(self): return 1
+            class Curved(System):
+                @property
+                def matrix(self): return 2
+            class Apart:
+                @property
+                def other(self): return 2
+            class Filter(nn.Module):
+                def __init__(self, model):
+                    super().__init__()
+                    self.model = model
+                def forward(self, x): return x * self.model.matrix * self.model.other
+        """,
+    }
+    found = reached_names(tmp_path, files)
+    assert found == {"System.forward", "Linear.matrix", "Curved.matrix", "Filter.forward"}

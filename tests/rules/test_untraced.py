@@ -87,6 +87,8 @@ def found(source: str) -> list[tuple[str, str]]:
         ("x = x + torch.from_numpy(numpy.asanyarray([1, 2]))", "a function of NumPy without a counterpart"),
         ("x = x + len(numpy.delete([1, 2], 0))", "a function of NumPy without a counterpart"),
         ("x = torch.repeat_interleave(ids)", "output has a data-dependent shape"),
+        ("first = torch.max(other, other - 4)\nx[:, : first[0]] = 0.0", "uses a tensor as a size"),
+        ("x = x + torch.randint(0, max(1, 9 - (ids - 1).max()), (3,))", "as a number (device sync)"),
         ("x = x.as_subclass(torch.Tensor)", "makes a tensor one of another class"),
         ("first = other > 0\nboth = first & (other < 1)\nx = other[both]", "boolean-mask indexing"),
         ("rows = [torch.arange(n) for n in ids]\nx = x + ids.argwhere()", "uses a tensor as a size (device sync)"),
@@ -264,22 +266,6 @@ class Model(nn.Module):
     assert [does for _, does in found(source)] == [
         "computes a spectrogram with torchaudio: `self.spectrum(x)`",
         "computes a spectrogram with torchaudio: `self.mel(x)`",
-    ]
-
-
-def test_the_check_of_a_sample_is_named() -> None:
-    source = """
-import torch
-
-
-class Shifted(torch.distributions.Distribution):
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
-        return value - 1
-"""
-    assert [does for _, does in found(source)] == [
-        "checks the values of a sample (data-dependent branch): `self._validate_sample(value)`"
     ]
 
 

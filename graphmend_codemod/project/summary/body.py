@@ -14,9 +14,8 @@ class Body:
     """What a walk over one function body collects. `own` is the name of its first parameter if that is an instance.
 
     `parameters` have their annotations, `python` are those with a default that is no tensor, `defaults` the names that
-    are defaults. `names` are plain names
-    read, `reads` dotted ones, `calls` what is called (`?.f` on something unknown). `values` are those that local names
-    are assigned.
+    are defaults. `names` are plain names read, `reads` dotted ones, `calls` what is called (`?.f` on something
+    unknown), `given` names that functions of torch get first. `values` are those that local names are assigned.
     """
 
     def __init__(
@@ -30,6 +29,7 @@ class Body:
         self.names: set[str] = set()
         self.reads: set[str] = set()
         self.calls: set[str] = set()
+        self.given: set[str] = set()
         self.stores: set[str] = set()
         self.values: dict[str, list[ast.expr]] = {}
         self.tests: list[ast.expr] = []

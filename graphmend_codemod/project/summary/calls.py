@@ -24,6 +24,7 @@ from graphmend_codemod.project.summary.candidates import (
     REFUSED,
     REFUSED_WITH_OWNER,
     REPLACED,
+    TAKE_TENSORS,
     UNKNOWN_AS_NUMPY,
     UNKNOWN_TO_TORCH,
     is_log_call,
@@ -46,6 +47,7 @@ _LAMBDAS = frozenset({"filter", "reduce", "sorted", "max", "min"})
 _LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "LayerNorm", "BatchNorm2d", "Embedding", "Sequential"})
 _OF_MATH = frozenset({"ceil", "exp", "floor", "isfinite", "isinf", "isnan", "log", "log2", "pow", "sqrt"})
 _NUMPY = ("np.", "numpy.")
+_FUNCTIONAL = ("F.", "nn.functional.", "torch.nn.functional.")
 _REFUSED_MODULES = ("np.polynomial.", "numpy.polynomial.", "scipy.")
 _TESTS = frozenset({ast.Name, ast.BoolOp, ast.Compare})
 _SAID = frozenset({"requires_grad", "validate_args"})
@@ -80,8 +82,14 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
         or (last in UNKNOWN_AS_NUMPY and spelled.startswith(_NUMPY))
     ):
         body.value = True
-    if node.args and not body.value and _asks_reduced(node.args[0]):
-        body.value = True
+    if node.args:
+        first = node.args[0]
+        if not body.value and _asks_reduced(first):
+            body.value = True
+        if type(first) is ast.Name and (
+            (last in TAKE_TENSORS and spelled.startswith("torch.")) or spelled.startswith(_FUNCTIONAL)
+        ):
+            body.given.add(first.id)
     if last in _SIZED and not body.value:
         body.value = any(_holds_reduced(each, body) for each in _operands(node))
     if last in _NOTED:

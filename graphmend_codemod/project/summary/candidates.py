@@ -51,7 +51,7 @@ REFUSED = frozenset(
         "share_memory_", "filterwarnings", "errstate", "get_num_threads", "set_num_threads", "getfullargspec",
         "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", 
         "load_state_dict", "trunc_normal_", "catch_warnings", "simplefilter", "set_detect_anomaly", 
-         "default_rng", "_validate_sample", "as_subclass",
+         "default_rng", "as_subclass",
     }
 )  # fmt: skip
 """Functions that Dynamo does not trace, by the last part of their names; `one_hot` without a number of classes, too."""
@@ -102,9 +102,17 @@ COUNT = "t.sum()"
 TENSORS = "t"
 """How a summary notes that a function takes tensors, as far as one can tell."""
 _OF_TENSORS = (
-    "detach", "device", "dim", "masked_fill", "new_zeros", "numel", "permute", "requires_grad", "size", "unsqueeze",
+    "clone", "contiguous", "detach", "device", "dim", "expand", "expand_as", "gather", "index_select", "logsumexp",
+    "masked_fill", "masked_select", "new_zeros", "numel", "permute", "requires_grad", "scatter", "sigmoid", "size",
+    "softmax", "type_as", "unbind", "unsqueeze", "view_as",
 )  # fmt: skip
 """What nothing but a tensor has, of Python's own types and of NumPy's."""
+TAKE_TENSORS = frozenset(
+    """abs amax amin argmax argmin argsort bmm ceil clamp cos cumsum diff exp flip floor gather index_select isnan log
+    log1p logsumexp matmul max mean median min mm norm repeat_interleave roll round rsqrt sigmoid sign sin softmax sort
+    sqrt square squeeze std stft sum tanh topk transpose tril triu unsqueeze var zeros_like ones_like""".split()
+)
+"""Functions of torch whose first argument is a tensor; those of `torch.nn.functional` all are."""
 _TENSOR = re.compile(r"\bTensor\b")
 _PYTHON_CALLS = frozenset({"isinstance", "issubclass", "hasattr", "callable", "len", "type", "id", "str", "repr"})
 _AS_THEIR_ARGUMENTS = frozenset(
@@ -194,16 +202,19 @@ def needs(node: ast.expr, names: list[str]) -> bool:
     return False
 
 
-def takes_tensors(parameters: Mapping[str, str], used: Collection[str], kinds: Collection[tuple[str, str]]) -> bool:
+def takes_tensors(
+    parameters: Mapping[str, str], used: Collection[str], given: Collection[str], kinds: Collection[tuple[str, str]]
+) -> bool:
     """True for a function one of whose parameters is annotated as a tensor, used as one, or tested for being one.
 
-    `used` are the dotted names in it, `kinds` the names with the annotation or `isinstance` test that says their type.
+    `used` are the dotted names in it, `given` those that functions of torch get, `kinds` the names with the annotation
+    or `isinstance` test that says their type.
     """
     for name, annotation in parameters.items():
         if annotation:
             if "rray" not in annotation and _TENSOR.search(annotation):
                 return True
-        elif any(f"{name}.{attribute}" in used for attribute in _OF_TENSORS):
+        elif name in given or any(f"{name}.{attribute}" in used for attribute in _OF_TENSORS):
             return True
     return any(spelled in (":torch.Tensor", ":Tensor") and name in parameters for name, spelled in kinds)
 

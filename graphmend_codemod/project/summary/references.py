@@ -81,7 +81,7 @@ def finish(pending: Pending, around: Around) -> FunctionSummary:
     for name, annotation in body.parameters.items():
         if annotation and name != body.own and not is_python_annotation(annotation):
             types.setdefault(name, []).append(f":{annotation}")
-    if not pending.outer and takes_tensors(body.parameters, body.reads | body.calls, body.types):
+    if not pending.outer and takes_tensors(body.parameters, body.reads | body.calls, body.given, body.types):
         body.returned[TENSORS] = None
     inner = {node.name for node in body.definitions if not isinstance(node, ast.ClassDef)}  # type: ignore[attr-defined]
     refs = _references(pending, around, types, inner)

@@ -188,6 +188,7 @@ def _index(part: ast.expr, body: Body) -> None:
         for bound in (part.lower, part.upper):  # type: ignore[attr-defined]
             if type(bound) is ast.Subscript and type(bound.value) is ast.Name:
                 body.reads_at.append(bound.value.id)
+                body.cuts.append(bound.value.id)
                 body.value = body.value or (type(bound.slice) is ast.Constant and type(bound.slice.value) is str)
             elif type(bound) is ast.Name:
                 body.cuts.append(bound.id)

@@ -128,10 +128,6 @@ _SPECTRUM = Refused(
     "computes a spectrogram with torchaudio",
     f"it asks `torch.jit.isinstance`, which Dynamo does not trace; manually use `torch.stft`, or {_AROUND}",
 )
-_VALIDATES = Refused(
-    "checks the values of a sample (data-dependent branch)",
-    "Dynamo does not trace the checks; manually pass `validate_args=False`",
-)
 _CHANGES_CLASS = Refused(
     "makes a tensor one of another class",
     f"Dynamo does not trace it; manually compute with plain tensors, or {_AROUND}",
@@ -248,7 +244,6 @@ NAMES = frozenset(
         *(name.rpartition(".")[2] for name in BY_NAME),
         *_METHODS,
         "add_module",
-        "_validate_sample",
         "where",
         "pad",
         "one_hot",
@@ -298,8 +293,6 @@ def refused(node: ast.Call, called: str | None, made: str | None) -> Refused | N
         if node.func.attr == "add_module":
             return _ADDS if any(isinstance(each, ast.Call) for each in node.args) else None
         own = is_name(node.func.value, "self")
-        if own and node.func.attr == "_validate_sample":
-            return _VALIDATES
         if node.func.attr in _METHODS and not (own and node.func.attr != "backward"):
             return _METHODS[node.func.attr]
     layer = refused_layer(made) if made is not None else None

@@ -66,9 +66,7 @@ def guessed_at(site: Site, node: ast.expr) -> Untraced | None:
     if other is not None or (called is not None and not called.startswith("torch.")):
         return other or copied(site, node, called) or held_recurrent(site, node, called)
     given = [*sizes(node, called), *(node.args[:2] if called == "torch.randint" else ())]
-    length = next(
-        (each for each in given if not isinstance(each, ast.Constant) and _is_count(site, each, called)), None
-    )
+    length = next((each for each in given if not isinstance(each, ast.Constant) and _is_count(site, each)), None)
     if length is not None:
         return Untraced(node, f"uses the tensor `{speculation.short(length)}` as a number (device sync)", _LENGTH)
     if _is_ctc(site, node.func):
@@ -100,9 +98,7 @@ def _checks(node: ast.Call) -> bool:
     return isinstance(flag, ast.Constant) and flag.value is True
 
 
-def _is_count(site: Site, node: ast.expr, called: str | None) -> bool:
-    if called == "torch.randint":
-        return site.value(node).is_tensor or seems_length(site, node)
+def _is_count(site: Site, node: ast.expr) -> bool:
     return seems_length(site, node) or seems_number(site, node)
 
 
@@ -190,7 +186,7 @@ def _indexed(site: Site, node: ast.Subscript) -> Untraced | None:
     if _picks_by_tensor(site, node):
         advice = f"`{speculation.short(node.slice)}` may be a tensor; manually stack the list and index the stack"
         return Untraced(node, "indexes a list with a tensor (device sync)", advice)
-    if not isinstance(node.ctx, ast.Load) or site.value(node.value).is_python:
+    if isinstance(node.ctx, ast.Del) or site.value(node.value).is_python:
         return None
     if any(seems_drawn(site, each) for each in bounds(node)):
         return Untraced(node, "uses a random number as a size", _DRAWN)
@@ -200,6 +196,8 @@ def _indexed(site: Site, node: ast.Subscript) -> Untraced | None:
     if tensor is not None:
         advice = _AS_NUMBER.format(speculation.short(tensor))
         return Untraced(node, "uses a tensor as a size (device sync)", advice)
+    if not isinstance(node.ctx, ast.Load):
+        return None
     masks = (each for each in index_parts(node) if not isinstance(each, (ast.Slice, ast.Constant)))
     return masked(node) if any(seems_mask(site, each) for each in masks) else None
 
