@@ -12,23 +12,10 @@ def geodesic_loss():
     return pypose.module.GeodesicLoss(), (pypose.randn_SO3(4), pypose.randn_SO3(4))
 
 
-def _points():
-    return torch.randn(1, 8, 3)
-
-
 def icp():
     from pypose.module import ICP
 
-    return ICP(), (_points(), _points()), {"train": False}
-
-
-def perspective_points():
-    from pypose.module import EPnP
-
-    intrinsics = torch.tensor([[320.0, 0, 160], [0, 320, 120], [0, 0, 1]])
-    points = torch.randn(1, 8, 3) + torch.tensor([0.0, 0.0, 5.0])
-    pixels = points @ intrinsics.T
-    return EPnP(intrinsics, refine=False), (points, pixels[..., :2] / pixels[..., 2:]), {"train": False}
+    return ICP(), (torch.randn(1, 8, 3), torch.randn(1, 8, 3)), {"train": False}
 
 
 def linear_system():
