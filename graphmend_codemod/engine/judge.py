@@ -18,8 +18,9 @@ from graphmend_codemod.core.settings import Settings, selects
 from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.engine.analyze import candidates
 from graphmend_codemod.engine.function_trees import functions_of, outermost, parse_function
+from graphmend_codemod.engine.joined_graphs import joining
 from graphmend_codemod.engine.other_breaks import Judged, breaking_tests, without_idle_fixes
-from graphmend_codemod.engine.precedence import best_rank, first_of, uncovered
+from graphmend_codemod.engine.precedence import best_rank, uncovered
 from graphmend_codemod.project.index.facts import IndexView, ReachedFunction
 from graphmend_codemod.project.summary.records import ModuleSummary
 from graphmend_codemod.rules.framework.ask_table import CODES
@@ -180,7 +181,7 @@ def _findings_in(
                 continue
             site = Site(node, place, unit.flow, unit.evaluator, source, summary, settings, unit.reached.qualname)
             try:
-                found = first_of(site, worth)
+                found = joining(site, worth)
             except LeaksUnknown:
                 undecided.add(node)
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
@@ -77,6 +77,7 @@ class Site(SiteText):
         settings: Settings,
         function: str,
         written: Mapping[int, tuple[ast.expr, str]] | None = None,
+        without_gradients: bool = False,
     ) -> None:
         super().__init__(place, source, written or {})
         self.node = node
@@ -85,6 +86,7 @@ class Site(SiteText):
         self.summary = summary
         self.settings = settings
         self.function = function
+        self.without_gradients = without_gradients
 
     def but(
         self,
@@ -92,8 +94,9 @@ class Site(SiteText):
         node: ast.AST | None = None,
         place: ProgramPoint | None = None,
         written: Mapping[int, tuple[ast.expr, str]] | None = None,
+        without_gradients: bool | None = None,
     ) -> Site:
-        """The same site but for what is given."""
+        """The same site but for what is given. With `without_gradients`, compile paths are for code without them."""
         return Site(
             self.node if node is None else node,
             self.place if place is None else place,
@@ -104,6 +107,7 @@ class Site(SiteText):
             self.settings,
             self.function,
             self.written if written is None else written,
+            self.without_gradients if without_gradients is None else without_gradients,
         )
 
     def remembered(self, question: str, node: ast.AST, answer: Callable[[], T], *, anywhere: bool = False) -> T:
@@ -240,6 +244,15 @@ class Site(SiteText):
     def compiling(self) -> str:
         """The expression that is true while torch.compile traces."""
         return f"{self.torch}.compiler.is_compiling()"
+
+    def header(self, word: str, conditions: Sequence[str], *, negated: bool = False) -> str:
+        """The same, for code without gradients where that was asked for."""
+        asks = [number for number, each in enumerate(conditions, 1) if "compiling()" in each]
+        if self.without_gradients and asks:
+            # In front of what names what an earlier path of the same edit computed.
+            off = f"not {self.torch}.is_grad_enabled()"
+            conditions = [*conditions[: asks[0]], off, *conditions[asks[0] :]]
+        return super().header(word, conditions, negated=negated)
 
     @cached_property
     def scripted(self) -> bool:

@@ -57,7 +57,6 @@ from graphmend_codemod.rules.proofs.conditions.type_conditions import (
     tensor_facts,
     tensors_below,
 )
-from graphmend_codemod.rules.proofs.memory.written_inputs import asked_of_gradients
 from graphmend_codemod.rules.proofs.numbers.kept_operands import (
     asked_wide,
     bounded,
@@ -168,6 +167,7 @@ rule = Rule(
             n = x.shape[0]
             if (
                 torch.compiler.is_compiling()
+                and not torch.is_grad_enabled()
                 and isinstance(self.at, torch.Tensor)
                 and self.at.dtype == torch.int64
                 and self.at.shape == (1,)
@@ -281,7 +281,7 @@ def _kept(site: Site, node: ast.Assign) -> Diagnostic | None:
             return Diagnostic(message, declined=str(unsure))
         return Diagnostic(message, edit=edit) if edit is not None else Diagnostic(message, declined=reason)
     try:
-        wide = (*asked_of_gradients(site, tensor), *(() if exact else (asked_wide(site, tensor),)))
+        wide = () if exact else (asked_wide(site, tensor),)
         facts = dict.fromkeys([*tensor_facts(site, tensor), *wide, *_facts_of_others(site, target.id, tensor)])
     except NotProven as unproven:
         return Diagnostic(message, declined=str(unproven))

@@ -1,63 +1,342 @@
-"""Tensors that come into a graph and are written in it, while a gradient needs what was computed of them before."""
+"""Tensors that come into a graph and are written in it, while a gradient needs what was computed of them before.
+
+torch 2.13 keeps such a tensor itself for the backward pass, and computes anew from what was written: with
+`y = x * self.scale.exp()` above and `self.scale.mul_(0.9)` below, `x` gets the gradient of the next call. Where the two
+are in graphs of their own, the backward pass raises an error instead. So a fix that joins them is for code without
+gradients.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Collection, Hashable, Iterator
+from functools import lru_cache, partial
+from typing import NamedTuple, TypeVar
 
-from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.scope import dotted, parameters, walk_scope
+from graphmend_codemod.analysis import aliasing
+from graphmend_codemod.analysis.aliasing import Effect
+from graphmend_codemod.analysis.callgraph import Definition, Key, calls_in
+from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, walk_scope
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_READERS = frozenset({"item", "tolist", "equal", "allclose", "is_nonzero"})
+_SIZES = (aliasing.PYTHON_RESULTS - _READERS) | {"isinstance", "hasattr", "len", "type", "id"}
+"""What tells of a tensor and reads none of its elements."""
+_ON_ATTRIBUTES = re.compile(
+    r"self\.[\w.]+(?:(?<=[a-z\d]_)\("
+    r"|\[[^\n=]*[^\w\n.=][^\n=]*\][ ]*=[^=]|(?:\[[^\n=]*\])?(?:\.\w+_\(|[ ]*[-+*/]=[ ]*[^\d(]))"
+)
+_KEEP_ELEMENTS = frozenset({"requires_grad_", "detach_", "share_memory_", "rename_"})
+"""What changes a tensor in place, and none of its elements."""
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+_SHARING = aliasing.VIEWS | aliasing.BUILTINS_SHARING | aliasing.IN_PLACE_ARGUMENT.keys()
+T = TypeVar("T")
 
 
-def names_in(node: ast.AST) -> Iterator[str]:
-    """Names and attributes, spelled with dots, that an expression reads; not what it calls."""
-    if isinstance(node, (ast.Name, ast.Attribute)) and (text := dotted(node)) is not None:
-        yield text
-        return
-    for part in ast.iter_child_nodes(node):
-        called = isinstance(node, ast.Call) and part is node.func
-        if not called:
-            yield from names_in(part)
-        elif isinstance(part, ast.Attribute):
-            yield from names_in(part.value)
+class _Access(NamedTuple):
+    """Names, as they are where a function starts, whose memory a statement reads or writes, or a call in it does."""
+
+    statement: ast.stmt
+    names: frozenset[str]
+    line: int
+    call: ast.Call | None = None
 
 
-def asked_of_gradients(site: Site, tensor: ast.expr) -> tuple[str, ...]:
-    """`not torch.is_grad_enabled()` where a number or test reads an argument or attribute that is written in place.
+def spoiled(site: Site) -> str | None:
+    """What comes from outside, is read before the site or there, and is written in place there or after it; if any.
 
-    torch 2.13 keeps such a tensor itself for the gradient, and computes the number anew from what was written.
+    Looks at the function of the site and at those of its module that lead to it.
     """
-    given = {each.arg for each in parameters(site.evaluator.scope.node)}
-    env = site.place.env
-    roots = {
-        key for key in names_in(tensor) if "." in key or (key in given and not (key in env and site.is_fresh(env[key])))
-    }
-    if site.no_grad or not roots:
-        return ()
-    own = walk_scope(site.evaluator.scope.node)
-    written = {text for node in own for text in _written(node)}
-    attributes = {key.rpartition(".")[2] for key in roots if "." in key}
-    if attributes:
-        nodes = ast.walk(tree_of(site.source.text))
-        attributes &= {text.rpartition(".")[2] for node in nodes for text in _written(node) if "." in text}
-    return (f"not {site.torch}.is_grad_enabled()",) if attributes or roots & written else ()
+    scope, at = site.evaluator.scope, site.place.statement
+    if site.no_grad or not (_may_write_given(scope.node) or _writes_attributes(site.source.text)):
+        return None  # most functions, of which a look at the whole file would take too long
+    calls = calls_in(site.source.text)
+    function = calls.at(scope.node.lineno) or Definition(site.function, scope.node)
+    same = (each for each in walk_scope(function.node) if isinstance(each, ast.stmt))
+    found = next((each for each in same if (each.lineno, each.col_offset) == (at.lineno, at.col_offset)), None)
+    return None if found is None else _Joined(_Certain(site, calls)).spoiled(function, found)
 
 
-def _written(node: ast.AST) -> Iterator[str]:
-    """What a node writes in place, spelled with dots."""
-    targets: list[ast.expr] = []
-    if isinstance(node, ast.AugAssign):
-        targets = [node.target]
-    elif isinstance(node, ast.Assign):
-        targets = [each for each in node.targets if isinstance(each, ast.Subscript)]
-    elif isinstance(node, ast.Call):
-        inplace = isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_") and node.func.attr[:1] != "_"
-        targets = [node.func.value] if inplace else []  # type: ignore[attr-defined]
-        targets += [word.value for word in node.keywords if word.arg == "out"]
-    for target in targets:
-        inner = target
-        while isinstance(inner, ast.Subscript) or (isinstance(inner, ast.Attribute) and inner.attr == "data"):
-            inner = inner.value
-        if (text := dotted(inner)) is not None:
-            yield text
+@lru_cache(maxsize=16)
+def _writes_attributes(text: str) -> bool:
+    """Whether some attribute of an instance may be written in place in a file."""
+    return "inplace(" in text or "out=self." in text or _ON_ATTRIBUTES.search(text) is not None
+
+
+def _may_write_given(function: FunctionNode) -> bool:
+    """False where a function itself certainly writes nothing that it is given in place."""
+    written = [(name, part.lineno) for part in walk_scope(function) for name in _written_names(part)]  # type: ignore[attr-defined]
+    if not written:
+        return False
+    arguments = function.args
+    outside = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    shared, made = set[str](), dict[str, int]()
+    for part in walk_scope(function):
+        if isinstance(part, ast.Assign):
+            names = {each.id for target in part.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+            if _may_be_view(part.value):
+                shared |= names
+            elif part in function.body:
+                made |= {name: min(part.lineno, made.get(name, part.lineno)) for name in names}
+    outside |= shared
+    new = {name: line for name, line in made.items() if name not in shared}
+    return any(name in outside and line <= new.get(name, line) for name, line in written)
+
+
+def _may_be_view(node: ast.expr) -> bool:
+    called = getattr(getattr(node, "func", None), "attr", None)
+    return isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.IfExp)) or called in aliasing.VIEWS
+
+
+def _written_names(node: ast.AST) -> Iterator[str]:
+    """The first parts of what a node may write in place."""
+    written: list[ast.expr] = []
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+            written = [node.func.value]
+        elif any(_writes(each) for each in node.keywords):
+            written = list(aliasing.operands(node))
+    elif isinstance(node, ast.AugAssign):
+        written = [] if isinstance(node.value, (ast.Constant, ast.Tuple)) else [node.target]
+    elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        written = [] if isinstance(node.slice, (ast.Constant, ast.Attribute)) else [node.value]
+    for each in written:
+        inner: ast.AST = each
+        while isinstance(inner, (ast.Attribute, ast.Subscript, ast.Call)):
+            inner = inner.func if isinstance(inner, ast.Call) else inner.value
+        if isinstance(inner, ast.Name):
+            yield inner.id
+
+
+class _Certain(ModuleMemory):
+    """What functions certainly do: calls that nothing is known of share and write nothing."""
+
+    def remembered(self, question: str, about: Hashable, answer: Callable[[], T]) -> T:
+        """Apart from what functions may do."""
+        return super().remembered(f"certain {question}", about, answer)
+
+    def filled(self, function: Definition) -> list[Link]:
+        """Nothing: `y[mask] = x` may be a list that has `x` from there on, and mostly is a tensor."""
+        del function
+        return []
+
+    def _find_effect(self, function: Definition, call: ast.Call) -> Effect:
+        called, owner = call.func, getattr(call.func, "value", None)
+        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        asked = (
+            name.endswith("_")
+            or name in _SHARING
+            or is_name(owner, "self")
+            or any(_writes(each) for each in call.keywords)
+        )
+        if not asked and self.calls.callee(function, call) is None:
+            return Effect()  # most calls
+        found = super()._find_effect(function, call)
+        if name in _KEEP_ELEMENTS:
+            return found._replace(writes=())
+        return found if found.known else Effect()
+
+    def _of_callee(self, callee: Definition, call: ast.Call) -> Effect:
+        return super()._of_callee(callee, call)._replace(shares=())
+
+    def _returned_parameters(self, function: Definition) -> set[str]:
+        del function
+        return set()
+
+    def _written_by_method(self, function: Definition, call: ast.Call) -> set[str]:
+        return set() if self.calls.callee(function, call) is None else super()._written_by_method(function, call)
+
+    def _written(self, function: Definition, node: ast.AST) -> set[str]:
+        certain = isinstance(node, ast.Call) or self._is_tensor_written(node)
+        return super()._written(function, node) if certain else set()
+
+    def _is_tensor_written(self, node: ast.AST) -> bool:
+        """False for numbers that are counted up, and for what is put into lists and dicts."""
+        if isinstance(node, ast.AugAssign):
+            known = self.site.value(node.target)
+            number = isinstance(node.value, ast.Constant) or not isinstance(node.op, _OPERATORS)
+            place = isinstance(node.target, ast.Subscript) and not self._is_tensor_written(node.target)
+            return known.is_tensor or not (known.is_python or number or place)
+        if isinstance(node, ast.Subscript):
+            place = isinstance(node.slice, (ast.Name, ast.Attribute, ast.Constant))
+            return not place or self.site.value(node.value).is_tensor or self.site.value(node.slice).is_tensor
+        return True
+
+
+class _Joined:
+    """What one graph would read above a statement and write below."""
+
+    def __init__(self, memory: _Certain) -> None:
+        self._memory = memory
+        self._seen: set[Key] = set()
+
+    def spoiled(self, function: Definition, at: ast.stmt) -> str | None:
+        """What is read and written around a statement of a function, or around the calls that lead there."""
+        written = self._after(function, at, at.lineno)
+        apart = blocks_of(self._memory.calls, function).exclude
+        for one in self._used(function, at) if written else ():
+            for other in written:
+                found = self._common(function, one.names, other.names)
+                if found is not None and not apart(one.statement, other.statement):
+                    return found
+        return self._above(function, lambda: _all(self._used(function, at)), _all(written))
+
+    def _above(self, function: Definition, read: Callable[[], set[str]], written: set[str]) -> str | None:
+        """The same around the calls of a function that itself reads and writes this; most write nothing."""
+        key = (function.qualname, function.node.lineno)
+        if key in self._seen:
+            return None
+        self._seen.add(key)
+        for caller, call in self._memory.calls.callers(function):
+            blocks = blocks_of(self._memory.calls, caller)
+            if not blocks.runs(call):
+                continue
+            at = blocks.statement_of(call)
+            after = _all(self._after(caller, at, (at.end_lineno or 0) + 1))
+            after |= self._at_call(function, caller, call, written)
+
+            def before(caller: Definition = caller, call: ast.Call = call, at: ast.stmt = at) -> set[str]:
+                above = [each for each in self._before(caller, at) if each.call is not call]
+                return _all(above) | self._at_call(function, caller, call, read())
+
+            found = (self._common(caller, before(), after) if after else None) or self._above(caller, before, after)
+            if found is not None:
+                return found
+        return None
+
+    def _common(self, function: Definition, read: Collection[str], written: Collection[str]) -> str | None:
+        """The first of the names read that is written, or an attribute of what is, and comes from outside."""
+        both = sorted(one for one in read for other in written if f"{one}.".startswith(f"{other}."))
+        return next((name for name in both if self._is_given(function, name, frozenset())), None)
+
+    def _is_given(self, function: Definition, name: str, seen: frozenset[Key]) -> bool:
+        """True for what an instance holds, and for parameters that no caller in the module gives a new tensor."""
+        key = (function.qualname, function.node.lineno)
+        callers = self._memory.calls.callers(function) if name.partition(".")[0] != "self" else ()
+        return not callers or any(
+            self._is_given(caller, each, seen | {key})
+            for caller, call in callers
+            if key not in seen and blocks_of(self._memory.calls, caller).runs(call)
+            for each in self._at_call(function, caller, call, {name})
+        )
+
+    def _used(self, function: Definition, at: ast.stmt) -> list[_Access]:
+        """What is read above a statement or in it; a statement that binds no name computes only what it writes."""
+        inside = {id(part) for part in ast.walk(at)}
+        binds = isinstance(at, (ast.Return, ast.AugAssign)) or any(
+            isinstance(part, ast.Return) or (isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store))
+            for part in ast.walk(at)
+        )
+        return [each for each in self._before(function, at) if binds or id(each.statement) not in inside]
+
+    def _before(self, function: Definition, at: ast.stmt) -> list[_Access]:
+        """What is read above the end of a statement, or in a loop around it."""
+        reads = self._memory.remembered("reads", function, lambda: list(self._reads(function)))
+        return [each for each in reads if each.line <= (at.end_lineno or 0) or _in_one_loop(function, at, each.line)]
+
+    def _after(self, function: Definition, at: ast.stmt, first: int) -> list[_Access]:
+        """What is written from a line on, or in a loop around a statement."""
+        writes = self._memory.remembered("writes outside", function, lambda: list(self._writes(function)))
+        return [each for each in writes if each.line >= first or _in_one_loop(function, at, each.line)]
+
+    def _reads(self, function: Definition) -> Iterator[_Access]:
+        memory, blocks = self._memory, blocks_of(self._memory.calls, function)
+        for part in (each for statement in function.node.body for each in _elements(statement)):
+            if blocks.runs(part):
+                yield self._access(function, part, memory.sources(function, part))
+        for call in (each for each in walk_scope(function.node) if isinstance(each, ast.Call) and blocks.runs(each)):
+            callee = memory.calls.callee(function, call)
+            if callee is not None and callee.owner:
+                inner = memory.remembered("attributes", callee, partial(self._attributes, callee))
+                names = self._at_call(callee, function, call, inner)
+                yield _Access(blocks.statement_of(call), names, call.lineno, call)
+
+    def _attributes(self, function: Definition) -> set[str]:
+        """The attributes of its instance that a method reads, in the method itself."""
+        parts = (each for statement in function.node.body for each in _elements(statement))
+        return {text for part in parts if (text := dotted(part) or "").startswith("self.")}
+
+    def _writes(self, function: Definition) -> Iterator[_Access]:
+        runs = blocks_of(self._memory.calls, function).runs
+        for part, names in self._memory.writes(function):
+            if isinstance(part, (ast.expr, ast.stmt)) and not isinstance(part, SCOPES) and runs(part):
+                access = self._access(function, part, names)
+                if access.names:
+                    yield access
+
+    def _access(self, function: Definition, part: ast.expr | ast.stmt, names: Collection[str]) -> _Access:
+        """What some names lead to outside of the function, where `part` runs."""
+        memory, blocks = self._memory, blocks_of(self._memory.calls, function)
+        statement, start = blocks.statement_of(part), function.node.lineno
+        found = {root for name in names for root in memory.origins(function, blocks, statement, name, start)}
+        arguments = function.node.args
+        given = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        outside = {name for name in found if name.partition(".")[0] in given and name != "self"}
+        return _Access(statement, frozenset(outside), part.lineno)
+
+    def _at_call(
+        self, function: Definition, caller: Definition, call: ast.Call, names: Collection[str]
+    ) -> frozenset[str]:
+        """Names that a function starts with as its caller spells what they hold, where the caller starts."""
+        method = isinstance(call.func, ast.Attribute) and call.func.attr == function.node.name
+        owner = dotted(call.func.value if method else call.func)  # type: ignore[attr-defined]
+        given, found = function.arguments(call), set[str]()
+        for name in names:
+            root, dot, rest = name.partition(".")
+            if root == "self" and function.owner:
+                found |= {f"{owner}{dot}{rest}"} if owner is not None else set()
+            elif root in given:
+                found |= self._access(caller, call, self._memory.sources(caller, given[root])).names
+        return frozenset(found)
+
+
+def _elements(node: ast.AST) -> Iterator[ast.expr]:
+    """The names and attributes whose elements are read; not what is written, or only named anew."""
+    if isinstance(node, (ast.Name, ast.Attribute)) and dotted(node) is not None:
+        stored = not isinstance(node.ctx, ast.Load)
+        if not stored and not (isinstance(node, ast.Attribute) and node.attr in aliasing.WITHOUT_MEMORY):
+            yield node
+        return
+    if isinstance(node, SCOPES) or (isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot))):
+        return
+    left_out: list[ast.AST] = []
+    if isinstance(node, (ast.Assign, ast.Return)):
+        left_out = [node.value] if node.value is not None and dotted(node.value) is not None else []
+    elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        left_out = [node.value]
+    elif isinstance(node, ast.Attribute) and node.attr in aliasing.WITHOUT_MEMORY:
+        return
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        node = node.value  # `self.count.add_(1)` reads what it is given
+        left_out = [node.func] if node.func.attr.endswith("_") else []  # type: ignore[attr-defined]
+    if isinstance(node, ast.Call):
+        called = node.func
+        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        if name in _SIZES:
+            return
+        if isinstance(called, ast.Attribute) and called not in left_out:
+            yield from _elements(called.value)
+        left_out.append(called)
+    for part in ast.iter_child_nodes(node):
+        if part not in left_out:
+            yield from _elements(part)
+
+
+def _writes(word: ast.keyword) -> bool:
+    return word.arg in {"out", "inplace", "running_mean"}
+
+
+def _in_one_loop(function: Definition, at: ast.stmt, line: int) -> bool:
+    """True where a loop holds the statement and the line: what is below comes before it in the next round."""
+    loops = (each for each in walk_scope(function.node) if isinstance(each, _LOOPS))
+    spans = ((each.lineno, each.end_lineno or 0) for each in loops)
+    return any(first <= line <= last and first <= at.lineno <= last for first, last in spans)
+
+
+def _all(accesses: Collection[_Access]) -> set[str]:
+    return {name for each in accesses for name in each.names}

@@ -16,7 +16,6 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition_parts import number_of
 from graphmend_codemod.rules.proofs.conditions.type_conditions import own_memory, tensor_facts
-from graphmend_codemod.rules.proofs.memory.written_inputs import asked_of_gradients, names_in
 from graphmend_codemod.rules.proofs.untraced.guesses import seems_tensor
 
 _COUNTS = frozenset({"sum", "argmax", "argmin", "count_nonzero"})
@@ -227,6 +226,19 @@ def _subject(site: Site, node: ast.expr) -> str | None:
     return text if not owner or owner == [site.evaluator.scope.self_name] else None
 
 
+def _names(node: ast.AST) -> Iterator[str]:
+    """Names and attributes, spelled with dots, that an expression reads; not what it calls."""
+    if isinstance(node, (ast.Name, ast.Attribute)) and (text := dotted(node)) is not None:
+        yield text
+        return
+    for part in ast.iter_child_nodes(node):
+        called = isinstance(node, ast.Call) and part is node.func
+        if not called:
+            yield from _names(part)
+        elif isinstance(part, ast.Attribute):
+            yield from _names(part.value)
+
+
 def _kept(site: Site, node: ast.stmt, asked: list[str]) -> Kept | None:
     parents, reads = parents_in(node), list(_reading(site, node))
     facts: dict[str, None] = {}
@@ -249,8 +261,7 @@ def _kept(site: Site, node: ast.stmt, asked: list[str]) -> Kept | None:
             or (needs := _fits(site, around, tensor, beside)) is None
         ):
             return None
-        wide: tuple[str, ...] = () if exact else (asked_wide(site, tensor),)
-        wide += asked_of_gradients(site, tensor)
+        wide = () if exact else (asked_wide(site, tensor),)
         facts |= dict.fromkeys([*tensor_facts(site, tensor), *tensor_facts(site, beside), *asked, *wide, *needs])
         cut = ".detach()" if site.value(tensor).grad and not site.no_grad else ""
         text = f"{site.operand(tensor)}{cut}{bound}"
@@ -327,7 +338,7 @@ def _fits(site: Site, around: ast.AST | None, tensor: ast.expr, beside: ast.expr
         facts.append(f"{names[0]}.dtype == {names[1]}.dtype")
     if not isinstance(around, (ast.BinOp, ast.AugAssign)) and not other.is_floating:
         return None
-    if not set(names_in(tensor)) & set(names_in(beside)):
+    if not set(_names(tensor)) & set(_names(beside)):
         roots = [next(_tensors(site, each), None) for each in (beside, tensor)]
         if None in roots:
             return None
@@ -345,7 +356,7 @@ def _summed(site: Site, tensor: ast.expr) -> str | None:
 
 def _tensors(site: Site, node: ast.expr) -> Iterator[str]:
     """The names of tensors that an expression is computed of."""
-    for key in names_in(node):
+    for key in _names(node):
         if site.value(ast.parse(key, mode="eval").body).is_tensor:
             yield key
 

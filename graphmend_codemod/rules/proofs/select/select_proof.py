@@ -23,7 +23,6 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
-from graphmend_codemod.rules.proofs.memory.written_inputs import asked_of_gradients
 from graphmend_codemod.rules.proofs.select.assumptions import Assumption, Facts, equate, is_dotted
 from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves, is_finite_source, read_values
 from graphmend_codemod.rules.proofs.select.identity import asked_of_names, shown_names
@@ -37,12 +36,7 @@ _NUMBERS = frozenset({Origin.CONFIG, Origin.OTHER})
 
 def judge(selection: Selection) -> Facts:
     """The facts under which the select means the same; NotProven if there are none."""
-    facts, site = judged(selection, SelectProof).result(), selection.site
-    tensors = [tensor for arm in selection.arms if arm.condition for tensor in arm.condition.tensors]
-    asked = [each for tensor in tensors for each in asked_of_gradients(site, tensor)]
-    if not asked or not any(value.grad for value in site.place.env.values() if value.is_tensor):
-        return facts
-    return facts._replace(conditions=tuple(dict.fromkeys([*facts.conditions, *asked])))
+    return judged(selection, SelectProof).result()
 
 
 def judged(selection: Selection, judging: Callable[[Selection, tuple[Assumption, ...]], J]) -> J:

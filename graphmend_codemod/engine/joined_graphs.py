@@ -1,0 +1,36 @@
+"""Fixes that make one graph of two, where torch 2.13 would compute wrong gradients in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.engine.precedence import first_of
+from graphmend_codemod.rules.framework.rule import Diagnostic, Match, Rule
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.memory.written_inputs import spoiled
+
+
+def joining(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diagnostic] | None:
+    """The first verdict; where its fix would spoil gradients, that for code without them, or the reason."""
+    found = first_of(site, asked)
+    if found is None or found[1].edit is None:
+        return found
+    written = spoiled(site)
+    if written is None:
+        return found
+    again = first_of(site.but(without_gradients=True), asked)
+    if again is not None and again[1].edit is not None and _is_without_gradients(again[1].edit):
+        return again
+    reason = (
+        f"`{written}` is read before and written in place after it, and torch 2.13 would compute the gradients of one "
+        "graph from what was written; manually write to a copy, or call it under `torch.no_grad()`"
+    )
+    return found[0], found[1]._replace(edit=None, declined=reason)
+
+
+def _is_without_gradients(edit: Edit) -> bool:
+    """True where all that an edit writes for the compiler asks whether gradients are off."""
+    texts = [part for each in edit.replacements for part in each.parts if isinstance(part, str)]
+    paths, asked = (sum(text.count(each) for text in texts) for each in ("compiling()", ".is_grad_enabled()"))
+    return 0 < paths <= asked

@@ -1,0 +1,122 @@
+"""Fixes that make one graph of two: torch 2.13 computes gradients from inputs that the graph has written by then."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.compiled import compiled_differences
+from tests.tools.fixes import checked, fixed
+from tests.tools.observe import Scenario
+
+TRAINING = (Scenario(training=True, gradients="inner"),)
+
+MODEL = """
+import logging
+
+import torch
+from torch import nn
+
+logger = logging.getLogger(__name__)
+
+
+class Inner(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        {inner}
+        return x
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+        self.register_buffer("scale", torch.tensor([2.0, 3.0, 4.0]))
+
+    def read(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.scale.exp()
+
+    def update(self) -> None:
+        self.scale.mul_(0.5)
+
+    def forward(self, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        {body}
+"""
+
+SELECT = """if x.sum() > 0:
+            x = x * 2.0"""
+
+JOINED = {
+    "a buffer": ("y = x * self.scale.exp()", "self.scale.mul_(0.5)"),
+    "an argument": ("y = x * scale.exp()", "scale.mul_(0.5)"),
+    "a view of an argument": ("y = x * scale.exp()", "rows = scale.view(-1)\n        rows[1:] = 0.0"),
+    "out=": ("y = x * scale.exp()", "torch.add(scale, 1.0, out=scale)"),
+    "an element": ("y = x * scale.exp()", "scale[0:1] *= 2.0"),
+    "read by a method": ("y = self.read(x)", "self.scale.mul_(0.5)"),
+    "written by a method": ("y = x * self.scale.exp()", "self.update()"),
+    "under another name": ("held = self.scale\n        y = x * held.exp()", "self.scale.add_(1.0)"),
+    "written without gradients": (
+        "y = x * self.scale.exp()",
+        "with torch.no_grad():\n            self.scale.mul_(0.5)",
+    ),
+}
+
+
+def _source(above: str, below: str, between: str = SELECT, inner: str = "pass") -> str:
+    lines = (above, between, below, "return x + y")
+    return MODEL.format(body="\n        ".join(lines), inner=inner)
+
+
+INPUTS = ("torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 2.0, 3.0])",)
+
+
+@pytest.mark.parametrize(("above", "below"), JOINED.values(), ids=JOINED)
+def test_what_joins_a_read_with_a_write_below_is_for_code_without_gradients(above: str, below: str) -> None:
+    after, _ = fixed(_source(above, below))
+    assert "not torch.is_grad_enabled()" in after
+
+
+APART = {
+    "nothing is written": ("y = x * self.scale.exp()", "y = y + self.scale"),
+    "written above as well as below": ("self.scale.mul_(0.5)", "y = x * self.scale.exp()"),
+    "another one is written": ("y = x * self.scale.exp()", "scale.mul_(0.5)"),
+    "a tensor made here is written": ("made = scale + 1.0\n        y = x * made", "made.mul_(0.5)"),
+    "only its shape is read": ("y = x * scale.shape[0]", "scale.mul_(0.5)"),
+    "a number is counted": ("self.calls = 1\n        y = x * self.calls", "self.calls += 1"),
+    "none of its elements are written": ("y = x * self.scale.exp()", "self.scale.detach_().requires_grad_(False)"),
+    "a list grows": ("found = [x]\n        y = found[0]", "found += [x]"),
+}
+
+
+@pytest.mark.parametrize(("above", "below"), APART.values(), ids=APART)
+def test_what_joins_no_such_read_and_write_is_for_all_code(above: str, below: str) -> None:
+    after, _ = fixed(_source(above, below))
+    assert "torch.where(" in after
+    assert "is_grad_enabled" not in after
+
+
+def test_read_and_write_may_be_in_the_function_that_calls() -> None:
+    inner = SELECT
+    above, below = JOINED["a buffer"]
+    after, _ = fixed(_source(above, below, between="x = self.inner(x)", inner=inner))
+    assert "not torch.is_grad_enabled()" in after
+
+
+def test_a_loop_reads_in_the_next_round_what_it_writes_in_this_one() -> None:
+    lines = ("self.scale.mul_(0.5)", "if x.sum() > 0:", "    x = x * 2.0", "x = x * self.scale.exp()")
+    loop = "".join(f"\n            {line}" for line in lines)
+    source = MODEL.format(body=f"y = x\n        for _ in range(2):{loop}\n        return x + y", inner="pass")
+    assert "not torch.is_grad_enabled()" in fixed(source)[0]
+
+
+def test_a_fix_without_a_header_is_declined() -> None:
+    above, below = JOINED["a buffer"]
+    source = _source(above, below, between='logger.warning("rows: %s", x.shape[0])')
+    reasons = [each.declined or "" for each in checked(source).findings]
+    assert any("`self.scale` is read before and written in place after it" in each for each in reasons)
+    assert fixed(source)[0] == source
+
+
+@pytest.mark.parametrize("case", ["a buffer", "an argument", "written by a method", "written without gradients"])
+def test_gradients_are_those_of_eager_mode_or_an_error(case: str) -> None:
+    after, _ = fixed(_source(*JOINED[case]))
+    wrong = list(compiled_differences(after, INPUTS, scenarios=TRAINING))
+    assert all("modified by an inplace operation" in each for each in wrong), wrong
