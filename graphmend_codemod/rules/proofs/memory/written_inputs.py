@@ -31,6 +31,9 @@ _ON_ATTRIBUTES = re.compile(
     r"self\.[\w.]+(?:(?<=[a-z\d]_)\("
     r"|\[[^\n=]*[^\w\n.=][^\n=]*\][ ]*=[^=]|(?:\[[^\n=]*\])?(?:\.\w+_\(|[ ]*[-+*/]=[ ]*[^\d(]))"
 )
+_LOOKS_WRITTEN = re.compile(r"_[ ]*(?:\(|$)|\]|[-+*/%@&|^<>]=|\b(?:out|inplace|running_mean)\b")
+"""What every line spells that may write a tensor in place, or a line of such a statement."""
+_DEFINES = re.compile(r"^[ \t]*(?:async[ ]+)?def[ ]+(\w+)", re.MULTILINE)
 _KEEP_ELEMENTS = frozenset({"requires_grad_", "detach_", "share_memory_", "rename_"})
 """What changes a tensor in place, and none of its elements."""
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
@@ -53,7 +56,10 @@ def spoiled(site: Site) -> str | None:
     Looks at the function of the site and at those of its module that lead to it.
     """
     scope, at = site.evaluator.scope, site.place.statement
-    if site.no_grad or not (_may_write_given(scope.node) or _writes_attributes(site.source.text)):
+    if site.no_grad:
+        return None
+    given = site.remembered("may write given", scope.node, lambda: _may_write_given(site), anywhere=True)
+    if not given and not _writes_attributes(site.source.text):
         return None  # most functions, of which a look at the whole file would take too long
     calls = calls_in(site.source.text)
     function = calls.at(scope.node.lineno) or Definition(site.function, scope.node)
@@ -64,12 +70,18 @@ def spoiled(site: Site) -> str | None:
 
 @lru_cache(maxsize=16)
 def _writes_attributes(text: str) -> bool:
-    """Whether some attribute of an instance may be written in place in a file."""
-    return "inplace(" in text or "out=self." in text or _ON_ATTRIBUTES.search(text) is not None
+    """Whether some attribute of an instance may be written in place in a file, after it has been made."""
+    if "inplace(" in text or "out=self." in text:
+        return True
+    return any(_DEFINES.findall(text, 0, each.start())[-1:] != ["__init__"] for each in _ON_ATTRIBUTES.finditer(text))
 
 
-def _may_write_given(function: FunctionNode) -> bool:
+def _may_write_given(site: Site) -> bool:
     """False where a function itself certainly writes nothing that it is given in place."""
+    function = site.evaluator.scope.node
+    lines = range(function.lineno, (function.end_lineno or function.lineno) + 1)
+    if not any(_LOOKS_WRITTEN.search(site.source.line(number)) for number in lines):
+        return False
     written = [(name, part.lineno) for part in walk_scope(function) for name in _written_names(part)]  # type: ignore[attr-defined]
     if not written:
         return False
