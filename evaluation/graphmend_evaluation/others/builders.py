@@ -20,7 +20,7 @@ SPLIT_SEED = "2026-11-22"
 SEEN = frozenset(
     {
         "davidmrau_moe", "egnn_pytorch", "encodec", "entmax", "fairseq", "freia", "informer2020", "lightly",
-        "lightglue_cvg", "mixture_of_experts", "monai", "recbole", "spikingjelly", "vector_quantize_pytorch",
+        "lightglue_cvg", "mixture_of_experts", "monai", "nflows", "recbole", "spikingjelly", "vector_quantize_pytorch",
         "vit_pytorch", "yolox",
     }
 )  # fmt: skip

@@ -18,7 +18,7 @@ from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.callgraph import Definition, Key, calls_in
 from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, dotted, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
