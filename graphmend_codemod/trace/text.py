@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.core.colour import Paint
@@ -111,7 +112,7 @@ def _site(number: int, site: Site, answer: Answer, trace: Trace, paint: Paint) -
         names = ", ".join(_where(each) for each in site.callers[:_CALLERS_SHOWN])
         yield _note("called by", names + (f" and {more} more" if more > 0 else ""), paint)
     yield _note("because", printable(site.reason), paint)
-    yield from _answer(answer, paint)
+    yield from _answer(answer, (site.own or site.place).line, paint)
     if site.gb_id:
         yield _note("see", break_text.page(site.gb_id), paint)
 
@@ -128,7 +129,7 @@ def _excerpt(site: Site, paint: Paint) -> Iterator[str]:
         yield f"{'':{width}} {bar} {' ' * len(before)}{paint.red('^' * max(1, len(inside)))}"
 
 
-def _answer(answer: Answer, paint: Paint) -> Iterator[str]:
+def _answer(answer: Answer, line: int, paint: Paint) -> Iterator[str]:
     if answer.code:
         yield _note("graphmend", f"{answer.code} {printable(answer.message)}", paint)
     if answer.reason:
@@ -137,14 +138,32 @@ def _answer(answer: Answer, paint: Paint) -> Iterator[str]:
         how = "`graphmend fix --trace` writes" if answer.verdict is Remedy.FIX else "`--unsafe-fixes` writes"
         how = "`--opaque` writes" if answer.verdict is Remedy.OPAQUE else how
         yield _note("fix", how, paint)
-        lines = [line for line in answer.diff.splitlines() if not line.startswith(("--- ", "+++ "))]
-        for line in lines[:_DIFF_LINES]:
-            colour = paint.green if line[:1] == "+" else paint.red if line[:1] == "-" else paint.cyan
-            yield "      " + (colour(printable(line)) if line[:1] in "+-@" else printable(line))
+        lines = _nearest_first(answer.diff, line)
+        for each in lines[:_DIFF_LINES]:
+            colour = paint.green if each[:1] == "+" else paint.red if each[:1] == "-" else paint.cyan
+            yield "      " + (colour(printable(each)) if each[:1] in "+-@" else printable(each))
         if len(lines) > _DIFF_LINES:
             yield f"      and {len(lines) - _DIFF_LINES} lines more: `graphmend fix --trace --diff`"
     for step in answer.steps[:_STEPS_SHOWN]:
         yield _note("try", printable(step), paint)
+
+
+def _nearest_first(diff: str, line: int) -> list[str]:
+    """The lines of a diff, with the hunk of a line in front: functions that a fix adds stand far above it."""
+    hunks: list[list[str]] = []
+    for each in diff.splitlines():
+        if each.startswith("@@"):
+            hunks.append([])
+        if hunks:
+            hunks[-1].append(each)
+    hunks.sort(key=lambda hunk: not _covers(hunk[0], line))
+    return [each for hunk in hunks for each in hunk]
+
+
+def _covers(header: str, line: int) -> bool:
+    """True where the old lines of a hunk, of which this is the header, hold a line."""
+    found = re.match(r"@@ -(\d+)(?:,(\d+))? ", header)
+    return found is not None and int(found[1]) <= line < int(found[1]) + int(found[2] or 1)
 
 
 def _note(name: str, words: str, paint: Paint) -> str:

@@ -52,6 +52,18 @@ def test_text_shows_source_cause_cost_and_fix(folder: Path) -> None:
     assert lines[-1].startswith("2 break sites, 3 graph breaks: 2 fixable with `graphmend fix --trace`. 4 graphs in 5")
 
 
+def test_change_of_the_line_is_shown_before_functions_that_it_adds(folder: Path) -> None:
+    found = joined(folder)
+    first, *others = found.answers
+    helper = "".join(f"+    helper {number}\n" for number in range(40))
+    diff = f"--- a\n+++ b\n@@ -1,2 +1,42 @@\n import torch\n{helper}@@ -5,3 +45,4 @@\n+    if is_compiling():\n"
+    shown = list(text.full(replace(found, answers=(replace(first, diff=diff), *others)), Paint()))
+    at = shown.index("      @@ -5,3 +45,4 @@")
+    assert shown[at + 1] == "      +    if is_compiling():"
+    assert shown[at + 2] == "      @@ -1,2 +1,42 @@"
+    assert "      and 14 lines more: `graphmend fix --trace --diff`" in shown
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "told"),
     [
