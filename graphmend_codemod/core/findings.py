@@ -87,7 +87,8 @@ class Edit(NamedTuple):
 
     `scriptable` says that TorchScript compiles the compile path as well: each name keeps the type that it has in the
     author's text, and nothing is written that it does not know. `since` names the newest function of torch that is
-    written outside of helpers, as `torch_api.SINCE` lists it; it is empty where that is nothing of torch's.
+    written outside of helpers, as `torch_api.SINCE` lists it; it is empty where that is nothing of torch's. `whole`
+    says that the compile path runs all of the function as one operator, so no graph reads or writes in it.
     """
 
     replacements: tuple[Replacement, ...]
@@ -96,6 +97,7 @@ class Edit(NamedTuple):
     form: EditForm = EditForm.BESIDE
     scriptable: bool = False
     since: str = "compiler.is_compiling"
+    whole: bool = False
 
     @property
     def needs(self) -> frozenset[str]:

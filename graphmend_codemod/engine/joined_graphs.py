@@ -8,7 +8,6 @@ from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.engine.precedence import first_of
 from graphmend_codemod.rules.framework.rule import Diagnostic, Match, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.memory.written_inputs import spoiled
 
 
 def joining(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diagnostic] | None:
@@ -16,7 +15,9 @@ def joining(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diag
     found = first_of(site, asked)
     if found is None or found[1].edit is None:
         return found
-    written = spoiled(site)
+    from graphmend_codemod.rules.proofs.memory.written_inputs import spoiled  # a commit hook waits for it
+
+    written = spoiled(site, whole=found[1].edit.whole)
     if written is None:
         return found
     again = first_of(site.but(without_gradients=True), asked)

@@ -31,6 +31,7 @@ _ON_ATTRIBUTES = re.compile(
     r"self\.[\w.]+(?:(?<=[a-z\d]_)\("
     r"|\[[^\n=]*[^\w\n.=][^\n=]*\][ ]*=[^=]|(?:\[[^\n=]*\])?(?:\.\w+_\(|[ ]*[-+*/]=[ ]*[^\d(]))"
 )
+_OF_NO_GRADIENT = frozenset("argmax argmin argsort bincount bucketize count_nonzero nonzero searchsorted".split())
 _LOOKS_WRITTEN = re.compile(r"_[ ]*(?:\(|$)|\]|[-+*/%@&|^<>]=|\b(?:out|inplace|running_mean)\b")
 """What every line spells that may write a tensor in place, or a line of such a statement."""
 _DEFINES = re.compile(r"^[ \t]*(?:async[ ]+)?def[ ]+(\w+)", re.MULTILINE)
@@ -50,10 +51,11 @@ class _Access(NamedTuple):
     call: ast.Call | None = None
 
 
-def spoiled(site: Site) -> str | None:
+def spoiled(site: Site, *, whole: bool = False) -> str | None:
     """What comes from outside, is read before the site or there, and is written in place there or after it; if any.
 
-    Looks at the function of the site and at those of its module that lead to it.
+    Looks at the function of the site and at those of its module that lead to it. With `whole`, the function is one
+    operator: what it reads it keeps no graph for, and all that it writes is written at its calls.
     """
     scope, at = site.evaluator.scope, site.place.statement
     if site.no_grad:
@@ -65,7 +67,7 @@ def spoiled(site: Site) -> str | None:
     function = calls.at(scope.node.lineno) or Definition(site.function, scope.node)
     same = (each for each in walk_scope(function.node) if isinstance(each, ast.stmt))
     found = next((each for each in same if (each.lineno, each.col_offset) == (at.lineno, at.col_offset)), None)
-    return None if found is None else _Joined(_Certain(site, calls)).spoiled(function, found)
+    return None if found is None else _Joined(_Certain(site, calls)).spoiled(function, found, whole)
 
 
 @lru_cache(maxsize=16)
@@ -187,8 +189,10 @@ class _Joined:
         self._memory = memory
         self._seen: set[Key] = set()
 
-    def spoiled(self, function: Definition, at: ast.stmt) -> str | None:
+    def spoiled(self, function: Definition, at: ast.stmt, whole: bool) -> str | None:
         """What is read and written around a statement of a function, or around the calls that lead there."""
+        if whole:
+            return self._above(function, set, _all(self._after(function, at, function.node.lineno)))
         written = self._after(function, at, at.lineno)
         apart = blocks_of(self._memory.calls, function).exclude
         for one in self._used(function, at) if written else ():
@@ -316,6 +320,8 @@ def _elements(node: ast.AST) -> Iterator[ast.expr]:
         return
     if isinstance(node, SCOPES) or (isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot))):
         return
+    if _is_without_gradient(node):
+        return
     left_out: list[ast.AST] = []
     if isinstance(node, (ast.Assign, ast.Return)):
         left_out = [node.value] if node.value is not None and dotted(node.value) is not None else []
@@ -337,6 +343,13 @@ def _elements(node: ast.AST) -> Iterator[ast.expr]:
     for part in ast.iter_child_nodes(node):
         if part not in left_out:
             yield from _elements(part)
+
+
+def _is_without_gradient(node: ast.AST) -> bool:
+    """True for `x.argmin(-1)` and `x.max(-1).indices`: no gradient needs what integers are computed of."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "indices"
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _OF_NO_GRADIENT
 
 
 def _writes(word: ast.keyword) -> bool:

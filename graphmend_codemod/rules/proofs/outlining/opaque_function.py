@@ -58,7 +58,9 @@ def _edit(site: Site) -> Edit:
     header = site.reached(body[0], "the function")
     condition = header.header("if", ["torch.compiler.is_dynamo_compiling()", text.condition])
     path = f"{_COMMENT}\n{condition}\n    return {text.operator}({', '.join(text.given)})\n"
-    return Edit((Replacement(site.span(body[0]), (path, site.original(body[0]))),), ("torch",), text.helpers())
+    return Edit(
+        (Replacement(site.span(body[0]), (path, site.original(body[0]))),), ("torch",), text.helpers(), whole=True
+    )
 
 
 def is_method_with_results(site: Site) -> bool:

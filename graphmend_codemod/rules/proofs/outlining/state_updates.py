@@ -63,7 +63,7 @@ def edit(site: Site) -> Edit:
     if len(replacements) > 1:
         fake = Helper("_copied_fake", texts.COPIED_FAKE, after=("_copied",), shared=True)
         helpers = (*helpers, Helper("_copied", _copied(site), after=("_operator_name",), shared=True), fake)
-    return Edit(tuple(replacements), imports=("torch",), helpers=helpers)
+    return Edit(tuple(replacements), imports=("torch",), helpers=helpers, whole=True)
 
 
 def _is_tensor(site: Site, name: str) -> bool:
