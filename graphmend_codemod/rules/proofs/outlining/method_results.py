@@ -63,7 +63,7 @@ def edit(site: Site) -> Edit:
         Helper(f"{operator}_shapes", empty, after=("_one_operator",)),
         Helper(operator, "\n".join(made), after=("_one_operator", f"{operator}_shapes")),
     )
-    return Edit((Replacement(site.span(body[0]), (text, site.original(body[0]))),), ("torch",), helpers, whole=True)
+    return Edit((Replacement(site.span(body[0]), (text, site.original(body[0]))),), ("torch",), helpers)
 
 
 def _check_returned(function: FunctionNode, own: str) -> None:
