@@ -218,11 +218,12 @@ def _edit_to_json(edit: Edit) -> list[Any]:
         edit.form.value,
         edit.scriptable,
         edit.since,
+        edit.whole,
     ]
 
 
 def _edit(row: Sequence[Any]) -> Edit:
-    replacements, imports, helpers, form, scriptable, since = row
+    replacements, imports, helpers, form, scriptable, since, whole = row
     _require_text(since, *imports)
     return Edit(
         tuple(Replacement(_span(span), tuple(_part(part) for part in parts)) for span, parts in replacements),
@@ -231,6 +232,7 @@ def _edit(row: Sequence[Any]) -> Edit:
         EditForm(form),
         bool(scriptable),
         since,
+        bool(whole),
     )
 
 
