@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from graphmend_codemod.rules.framework.examples import Example, module_text
 from graphmend_codemod.rules.framework.registry import all_rules
-from graphmend_codemod.rules.framework.rule import Example
 
 RULES, EXPERTS, TYPES = "rules", "experts", "types"
 FORWARD, BACKWARD, IN_BLOCK = "forward", "forward and backward", ", in a block"
@@ -186,7 +185,7 @@ def rule_cases(wanted: Collection[str] | None) -> Iterator[Case]:
         if example is None:
             continue
         sizes = _SIZES.get(rule.code)
-        text = _module(example)
+        text = module_text(example.before, example.setup)
         for old, new in sizes.replaced if sizes is not None else ():
             text = text.replace(old, new)
         inputs = example.inputs if sizes is None else sizes.inputs
@@ -250,13 +249,3 @@ def differs_in_survey(survey: Path) -> frozenset[str]:
         for pair in rows
         if pair.get("after") and pair["before"]["counts"] != pair["after"]["counts"]
     )
-
-
-def _module(example: Example) -> str:
-    """The whole module of an example: its statements where `setup` says `...`."""
-    setup, statements = textwrap.dedent(example.setup).strip("\n"), textwrap.dedent(example.before).strip("\n")
-    for line in setup.splitlines():
-        if line.strip() == "...":
-            inner = textwrap.indent(statements, line[: len(line) - len(line.lstrip())])
-            return setup.replace(line, inner, 1) + "\n"
-    return statements + "\n"

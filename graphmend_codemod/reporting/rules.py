@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from graphmend_codemod.core.colour import Paint
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.rule import Clean, Cost, Declined, Example, Rule
+from graphmend_codemod.rules.framework.examples import Clean, Declined, Example, module_text
+from graphmend_codemod.rules.framework.rule import Cost, Rule
 
 FAMILIES = {
     "1": "control flow",
@@ -89,16 +90,16 @@ def as_dict(rule: Rule) -> dict[str, object]:
             "cost_note": rule.contract.cost_note or None,
         },
         "fixes": [
-            {"before": _in_setup(one.before, one.setup), "after": _in_setup(one.after, one.setup)}
+            {"before": module_text(one.before, one.setup), "after": module_text(one.after, one.setup)}
             for one in rule.examples
             if isinstance(one, Example)
         ],
         "declines": [
-            {"source": _in_setup(one.source, one.setup), "because": one.because}
+            {"source": module_text(one.source, one.setup), "because": one.because}
             for one in rule.examples
             if isinstance(one, Declined)
         ],
-        "not_found": [_in_setup(one.source, one.setup) for one in rule.examples if isinstance(one, Clean)],
+        "not_found": [module_text(one.source, one.setup) for one in rule.examples if isinstance(one, Clean)],
     }
 
 
@@ -213,16 +214,6 @@ def _block(heading: str, source: str, paint: Paint) -> Iterator[str]:
 
 def _dedented(source: str) -> str:
     return textwrap.dedent(source).strip("\n").rstrip()
-
-
-def _in_setup(source: str, setup: str) -> str:
-    """The whole module of an example: its statements where `setup` says `...`."""
-    source, setup = _dedented(source), _dedented(setup)
-    for line in setup.splitlines():
-        if line.strip() == "...":
-            indented = textwrap.indent(source, line[: len(line) - len(line.lstrip())])
-            return setup.replace(line, indented, 1) + "\n"
-    return source + "\n"
 
 
 def _fenced(source: str) -> str:

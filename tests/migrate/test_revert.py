@@ -78,7 +78,6 @@ def planted_rule() -> Rule:
         documentation="planted (GM999): a rewrite for a test.\n\nIt is wrong.\n",
         safety=Safety.SAFE,
         contract=Contract(Cost.NONE),
-        examples=(),
     )
 
     @rule.on(ast.If)

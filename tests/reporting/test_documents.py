@@ -17,7 +17,7 @@ from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.reporting import github, markdown, sarif, statistics
 from graphmend_codemod.reporting import json as json_view
 from graphmend_codemod.reporting.report import Report
-from graphmend_codemod.rules.framework.rule import Contract, Cost, Declined, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Rule
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "data" / "sarif-2.1.0-rtm.5.json").read_text(encoding="utf-8"))
 RULES = (
@@ -28,10 +28,6 @@ RULES = (
         documentation="tensor-if-assign (GM101): an `if` that selects.\n\nWhy it breaks.",
         safety=Safety.SAFE,
         contract=Contract(Cost.NONE),
-        examples=(
-            Example("if t: x = a", "x = torch.where(t, a, x)"),
-            Declined("if t: f()", "`f()` may have side effects"),
-        ),
     ),
     Rule(
         code="GM107",
@@ -40,7 +36,6 @@ RULES = (
         documentation="tensor-while (GM107): a loop.",
         safety=Safety.ADVICE,
         contract=Contract(Cost.NONE),
-        examples=(),
     ),
 )
 

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from graphmend_codemod.analysis.torch_api import SINCE
+from graphmend_codemod.rules.framework.examples import Example
 from graphmend_codemod.rules.framework.registry import all_rules
-from graphmend_codemod.rules.framework.rule import Example
 from tests.tools.fixes import checked, embedded, fixed
 
 NEWER = re.compile(r"torch\.((?:compiler|library|nn\.attention|fx|_higher_order_ops|_dynamo)(?:\.\w+)+|grouped_mm)\b")

@@ -10,8 +10,8 @@ from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
 from graphmend_codemod.project.catching import catching_modules
+from graphmend_codemod.rules.framework.examples import Example
 from graphmend_codemod.rules.framework.registry import all_rules, rule_by_code
-from graphmend_codemod.rules.framework.rule import Example
 from tests.project.tools import index_of
 from tests.tools.fixes import embedded, fixed_among
 

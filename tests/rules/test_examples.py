@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+from importlib import resources
 from typing import Any
 
 import pytest
 
+from graphmend_codemod import rules
 from graphmend_codemod.core.findings import Safety
+from graphmend_codemod.rules.framework.examples import Clean, Declined, Example
 from graphmend_codemod.rules.framework.registry import all_rules
-from graphmend_codemod.rules.framework.rule import Clean, Declined, Example, Rule
+from graphmend_codemod.rules.framework.rule import Rule
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import checked, declined, embedded, fixed
@@ -62,6 +65,11 @@ def test_an_example_behaves_and_is_one_graph(rule: Rule, example: Example) -> No
     compiles(after, example.inputs, scenarios=[Scenario(gradients="off")], state=state)
     # A rewrite may leave the break where gradients flow; a wrong result it may not give.
     compiles(after, example.inputs, scenarios=WITH_GRADIENTS, state=state, strict=False)
+
+
+def test_every_file_of_examples_belongs_to_a_rule() -> None:
+    files = {file.name for file in (resources.files(rules) / "examples").iterdir()}
+    assert files == {f"{rule.code.lower()}.toml" for rule in all_rules()}
 
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)

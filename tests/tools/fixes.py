@@ -12,6 +12,7 @@ from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
 from graphmend_codemod.engine.api import CheckResult, FixResult
+from graphmend_codemod.rules.framework.examples import module_text
 
 PROJECT = Path(__file__).parent / "no_project_here"
 """A project root without files: the text under test stands alone."""
@@ -87,14 +88,4 @@ def declined(source: str, because: str, **changes: Any) -> Finding:
 
 def embedded(statements: str, setup: str) -> str:
     """`statements` in the place of the line `...` of `setup`; module text as it is when there is no setup."""
-    statements = dedent(statements).strip("\n")
-    if not setup:
-        return f"{statements}\n"
-    lines = []
-    for line in dedent(setup).strip("\n").splitlines():
-        if line.strip() == "...":
-            indent = line[: len(line) - len(line.lstrip())]
-            lines += [indent + inner if inner else "" for inner in statements.splitlines()]
-        else:
-            lines.append(line)
-    return "\n".join(lines) + "\n"
+    return module_text(statements, setup)

@@ -14,37 +14,12 @@ import ast
 
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.guessed import guessed_at, seeming
 from graphmend_codemod.rules.proofs.untraced.tests import tested
-
-_SETUP = """
-import numpy as np
-import torch
-from torch import nn
-
-
-class Part(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.proj = nn.Linear(4, 4)
-
-    def forward(self, x):
-        return self.proj(x)
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.rnn = nn.GRU(4, 4)
-
-    def forward(self, x: torch.Tensor, ids: torch.LongTensor, other):
-        ...
-        return x
-"""
 
 rule = Rule(
     code="GM703",
@@ -53,72 +28,6 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.ADVICE,
     contract=Contract(cost=Cost.NONE),
-    examples=(
-        Declined(
-            source="""
-            x = x + torch.unique(ids).sum()
-            """,
-            because="no static-shape rewrite",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            x = self.rnn(other[0])[0]
-            """,
-            because="allow_rnn",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            self.part = Part()
-            x = self.part(x)
-            """,
-            because="Dynamo cannot trace `nn.Parameter`",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            if ids.sum() > 4:
-                print("long")
-            x = x[: ids.max()] + torch.unique(ids).sum()
-            """,
-            because="`ids.max()` is a tensor",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            if other["mask"].sum() == 0:
-                x = x + 1
-            """,
-            because="cannot infer that",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            x = x[torch.where(ids == 1)] * np.random.uniform(0, 1)
-            """,
-            because="no static-shape rewrite",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            x[x > 0] *= random.random()
-            x = nn.functional.one_hot(ids)
-            """,
-            because="pass `num_classes`",
-            setup=_SETUP.replace("import numpy", "import random\n\nimport numpy"),
-        ),
-        Clean(
-            source="""
-            x = x[ids]
-            x[x > 0] = 1.0
-            x = nn.Softmax(-1)(x)
-            if other.shape[0] > 1:
-                x = torch.where(ids == 1, x, 0)
-            """,
-            setup=_SETUP,
-        ),
-    ),
 )
 
 _STATEMENTS = (

@@ -42,12 +42,9 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import (
     BRANCH_MESSAGES,
     EIGHT_BITS,
-    Clean,
     Contract,
     Cost,
-    Declined,
     Diagnostic,
-    Example,
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
@@ -57,22 +54,6 @@ from graphmend_codemod.rules.proofs.select import element_writes
 from graphmend_codemod.rules.proofs.select.select_proof import judge
 from graphmend_codemod.rules.proofs.select.select_text import select_verdict, values_of, where
 from graphmend_codemod.rules.proofs.select.selection import expression_selection, selection_of
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self, dim=4):
-        super().__init__()
-        self.linear = nn.Linear(4, 4)
-        self.norm = nn.LayerNorm(4)
-
-    def forward(self, x: torch.Tensor, use_mask: bool = False):
-        ...
-        return x
-"""
 
 rule = Rule(
     code="GM101",
@@ -85,139 +66,6 @@ rule = Rule(
         cost_note="both values are computed, and one is selected",
         compiled_logs=BRANCH_MESSAGES,
         compiled_exceptions=EIGHT_BITS,
-    ),
-    examples=(
-        Example(
-            before="""
-            x = self.norm(x)
-            if x.dtype == torch.float32 and (x.mean() > 0.5):
-                x = torch.clamp(x, max=0.5)
-            """,
-            after="""
-            x = self.norm(x)
-            if torch.compiler.is_compiling() and x.dtype == torch.float32:
-                x = torch.where(x.mean() > 0.5, torch.clamp(x, max=0.5), x)
-            elif x.dtype == torch.float32 and (x.mean() > 0.5):
-                x = torch.clamp(x, max=0.5)
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4)", "torch.zeros(2, 4) - 3"),
-        ),
-        Example(
-            before="""
-            if x.sum() > 0:
-                x = x * 2.0
-            else:
-                x = x - 1.0
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(x, torch.Tensor)
-                and x.is_floating_point()
-            ):
-                x = torch.where(x.sum() > 0, x * 2.0, x - 1.0)
-            elif x.sum() > 0:
-                x = x * 2.0
-            else:
-                x = x - 1.0
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4)", "-torch.ones(2, 4)"),
-        ),
-        Example(
-            before="""
-            if (x > 0).all():
-                x = x.sqrt()
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(x, torch.Tensor)
-                and x.is_floating_point()
-            ):
-                condition = (x > 0).all()
-                x = torch.where(
-                    condition, torch.where(condition, x, 1.0).sqrt(), x
-                )
-            elif (x > 0).all():
-                x = x.sqrt()
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4)", "-torch.ones(2, 4)"),
-        ),
-        Example(
-            before="""
-            out = torch.zeros_like(x)
-            if x.mean() > 0.5:
-                out[0] = 1.0
-            else:
-                out[0, -1] += 2.0
-            x = out
-            """,
-            after="""
-            out = torch.zeros_like(x)
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(x, torch.Tensor)
-                and x.dim() > 0 and x.shape[0] > 0
-                and x.dim() > 1 and x.shape[1] > 0
-                and out.is_floating_point()
-            ):
-                condition = x.mean() > 0.5
-                out[0] = torch.where(condition, 1.0, out[0])
-                out[0, -1] = torch.where(condition, out[0, -1], out[0, -1] + 2.0)
-            elif x.mean() > 0.5:
-                out[0] = 1.0
-            else:
-                out[0, -1] += 2.0
-            x = out
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4)", "torch.zeros(2, 4) - 3"),
-        ),
-        Example(
-            before="""
-            scale = 1.0 if x.max() <= 1.0 else 255.0
-            x = x / scale
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(x, torch.Tensor)
-                and x.is_floating_point()
-            ):
-                scale = torch.where(x.max() <= 1.0, x.new_full((), 1.0), 255.0)
-            else:
-                scale = 1.0 if x.max() <= 1.0 else 255.0
-            x = x / scale
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4)", "torch.ones(2, 4) * 9"),
-        ),
-        Declined(
-            source="""
-            if x.sum() > 0:
-                x = self.linear(x)
-            """,
-            because="may have side effects or be expensive",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            if x.sum() > 0:
-                x = x.sum()
-            """,
-            because="may have a different shape in each branch",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            if use_mask and x.dim() == 2:
-                x = x * 2
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

@@ -24,12 +24,9 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import (
     BRANCH_MESSAGES,
     EIGHT_BITS,
-    Clean,
     Contract,
     Cost,
-    Declined,
     Diagnostic,
-    Example,
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
@@ -40,16 +37,6 @@ from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leav
 from graphmend_codemod.rules.proofs.select.select_proof import judge
 from graphmend_codemod.rules.proofs.select.select_text import values_of, where, where_taken
 from graphmend_codemod.rules.proofs.select.selection import Assignment, Branch, Selection, under_static
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor, mask: torch.Tensor = None):
-        ...
-"""
 
 rule = Rule(
     code="GM102",
@@ -62,64 +49,6 @@ rule = Rule(
         cost_note="both results are computed, and one is selected",
         compiled_logs=BRANCH_MESSAGES,
         compiled_exceptions=EIGHT_BITS,
-    ),
-    examples=(
-        Example(
-            before="""
-            if x.isnan().any():
-                return torch.nan_to_num(x)
-            return x.clone()
-            """,
-            after="""
-            if torch.compiler.is_compiling() and isinstance(x, torch.Tensor):
-                return torch.where(x.isnan().any(), torch.nan_to_num(x), x.clone())
-            elif x.isnan().any():
-                return torch.nan_to_num(x)
-            return x.clone()
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(3)", "torch.full((3,), float('nan'))"),
-        ),
-        Example(
-            before="""
-            if x.sum() > 0:
-                return x.sqrt()
-            return x
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(x, torch.Tensor)
-                and x.is_floating_point()
-            ):
-                condition = x.sum() > 0
-                return torch.where(
-                    condition, torch.where(condition, x, 1.0).sqrt(), x
-                )
-            elif x.sum() > 0:
-                return x.sqrt()
-            return x
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(3)", "-torch.ones(3)"),
-        ),
-        Declined(
-            source="""
-            if (x > 0).all():
-                return None
-            return x
-            """,
-            because="is a Python value in one branch",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            if mask is None:
-                return x
-            return x * 2
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

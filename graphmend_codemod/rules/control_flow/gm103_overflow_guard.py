@@ -17,7 +17,7 @@ from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, split
 from graphmend_codemod.rules.proofs.select.select_proof import judge
@@ -25,20 +25,6 @@ from graphmend_codemod.rules.proofs.select.select_text import select_verdict
 from graphmend_codemod.rules.proofs.select.selection import selection_of
 
 _TESTS = frozenset({"isinf", "isnan", "isfinite", "isposinf", "isneginf"})
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm = nn.LayerNorm(4)
-
-    def forward(self, x):
-        ...
-        return x
-"""
 
 rule = Rule(
     code="GM103",
@@ -48,52 +34,6 @@ rule = Rule(
     safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.BOTH_ARMS, cost_note="the clamped values are always computed, in one kernel with the select"
-    ),
-    examples=(
-        Example(
-            before="""
-            x = self.norm(x)
-            if x.dtype == torch.float16 and (
-                torch.isinf(x).any() or torch.isnan(x).any()
-            ):
-                clamp_value = torch.finfo(x.dtype).max - 1000
-                x = torch.clamp(x, min=-clamp_value, max=clamp_value)
-            """,
-            after="""
-            x = self.norm(x)
-            if torch.compiler.is_compiling() and x.dtype == torch.float16:
-                clamp_value = torch.finfo(x.dtype).max - 1000
-                x = torch.where(
-                    torch.isinf(x).any() | torch.isnan(x).any(),
-                    torch.clamp(x, min=-clamp_value, max=clamp_value),
-                    x,
-                )
-            elif x.dtype == torch.float16 and (
-                torch.isinf(x).any() or torch.isnan(x).any()
-            ):
-                clamp_value = torch.finfo(x.dtype).max - 1000
-                x = torch.clamp(x, min=-clamp_value, max=clamp_value)
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4)",),
-        ),
-        Declined(
-            source="""
-            x = self.norm(x)
-            if torch.isinf(x).any():
-                x = self.norm(x)
-            """,
-            because="may have side effects or be expensive",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            x = self.norm(x)
-            if x.dtype == torch.float16:
-                x = torch.clamp(x, min=-60000.0, max=60000.0)
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

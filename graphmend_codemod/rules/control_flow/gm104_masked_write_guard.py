@@ -18,25 +18,10 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, EditForm, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.edits import beside, in_front
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.masks.masked_writes import asked_mask, masked_write, neutral
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(4, 4)
-
-    def forward(self, x: torch.Tensor, mask: torch.Tensor):
-        ...
-        return x
-"""
 
 rule = Rule(
     code="GM104",
@@ -45,89 +30,6 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.BOTH_ARMS, cost_note="the write is always done"),
-    examples=(
-        Example(
-            before="""
-            scores = torch.sigmoid(x.float())
-            mask = torch.gt(scores, 0.7)
-            if mask.any():
-                scores = scores.masked_fill(mask, 0.0)
-            x = scores
-            """,
-            after="""
-            scores = torch.sigmoid(x.float())
-            mask = torch.gt(scores, 0.7)
-            if torch.compiler.is_compiling() or mask.any():
-                scores = scores.masked_fill(mask, 0.0)
-            x = scores
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4), torch.zeros(2, 4, dtype=torch.bool)",),
-        ),
-        Example(
-            before="""
-            if torch.any(mask):
-                x = x.masked_fill(mask, 0.0)
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(x, torch.Tensor)
-                and isinstance(mask, torch.Tensor)
-                and mask.dtype == torch.bool
-                and x.is_floating_point()
-                and torch.broadcast_shapes(x.shape, mask.shape) == x.shape
-            ):
-                x = x.masked_fill(mask, 0.0)
-            elif torch.any(mask):
-                x = x.masked_fill(mask, 0.0)
-            """,
-            setup=_SETUP,
-            inputs=(
-                "torch.ones(2, 4), torch.zeros(2, 4, dtype=torch.bool)",
-                "torch.ones(2, 4), torch.ones(2, 4, dtype=torch.bool)",
-            ),
-        ),
-        Example(
-            before="""
-            y = torch.zeros(2, 4)
-            done = y < 0
-            large = y.detach() > 0.5
-            if large.sum() > 0:
-                y[large] = 0.0
-                done |= large
-            x = x + y + done
-            """,
-            after="""
-            y = torch.zeros(2, 4)
-            done = y < 0
-            large = y.detach() > 0.5
-            if torch.compiler.is_compiling() and y.is_floating_point():
-                y[large] = 0.0
-                done |= large
-            elif large.sum() > 0:
-                y[large] = 0.0
-                done |= large
-            x = x + y + done
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4), None", "torch.zeros(2, 4), None"),
-        ),
-        Declined(
-            source="""
-            if mask.any():
-                x = x.masked_fill(mask, float(x.max()))
-            """,
-            because="reads a tensor's value",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            x = x.masked_fill(mask, 0.0)
-            """,
-            setup=_SETUP,
-        ),
-    ),
 )
 
 

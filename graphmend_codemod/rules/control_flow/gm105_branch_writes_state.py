@@ -34,12 +34,9 @@ from graphmend_codemod.rules.framework.edits import computed_in_front
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
-    Clean,
     Contract,
     Cost,
-    Declined,
     Diagnostic,
-    Example,
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
@@ -56,46 +53,6 @@ from graphmend_codemod.rules.proofs.memory.growing_state import alike, growing_e
 from graphmend_codemod.rules.proofs.memory.initialised_state import FILLS, initialising_edit
 from graphmend_codemod.rules.proofs.select.identity import why_attributes_must_stay
 
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("scale", torch.ones(4), persistent=False)
-        self.short_scale = self.scale
-
-    def build(self, factor: float) -> torch.Tensor:
-        return torch.full((4,), factor)
-
-    def forward(self, x: torch.Tensor):
-        longest = torch.max(x)
-        ...
-        return x * self.scale
-"""
-
-_GROWING = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("scale", torch.ones(4), persistent=False)
-        self.longest = 3
-
-    def scaled(self, length: torch.Tensor) -> tuple[torch.Tensor, float]:
-        return torch.ones(4) * length, 1.0
-
-    def forward(self, x: torch.Tensor):
-        length = torch.max(x)
-        ...
-        return x * self.scale
-"""
-
 rule = Rule(
     code="GM105",
     slug="branch-writes-state",
@@ -110,109 +67,6 @@ rule = Rule(
             "torch.compile notes a bool among the globals of the file"
         ),
         compiled_logs=FLOAT_WARNING,
-    ),
-    examples=(
-        Example(
-            before="""
-            if longest > 3:
-                if not hasattr(self, "long_scale"):
-                    self.long_scale = self.build(2.0)
-                self.register_buffer("scale", self.long_scale, persistent=False)
-            else:
-                self.register_buffer("scale", self.short_scale, persistent=False)
-            """,
-            after="""
-            if torch.compiler.is_compiling():
-                # What either branch writes, before it is known which one is taken.
-                long_scale = self.build(2.0)
-            if (
-                torch.compiler.is_compiling()
-                and (long_scale.shape, long_scale.dtype) == (self.short_scale.shape, self.short_scale.dtype)
-            ):
-                self.register_buffer(
-                    "scale",
-                    torch.where(longest > 3, long_scale, self.short_scale),
-                    persistent=False,
-                )
-            elif longest > 3:
-                if not hasattr(self, "long_scale"):
-                    self.long_scale = self.build(2.0)
-                self.register_buffer("scale", self.long_scale, persistent=False)
-            else:
-                self.register_buffer("scale", self.short_scale, persistent=False)
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(4)", "torch.full((4,), 5.0)", "torch.ones(4)"),
-        ),
-        Example(
-            before="""
-            if length > self.longest:
-                scale, self.factor = self.scaled(length)
-                self.register_buffer("scale", scale, persistent=False)
-                self.longest = length
-            """,
-            after="""
-            if torch.compiler.is_compiling() and hasattr(self, "scale"):
-                # What either branch writes, before it is known which one is taken.
-                scale, factor = self.scaled(length)
-            if (
-                torch.compiler.is_compiling()
-                and hasattr(self, "scale")
-                and (scale.shape, scale.dtype) == (self.scale.shape, self.scale.dtype)
-            ):
-                outgrown = length > self.longest
-                self.factor = factor
-                self.register_buffer(
-                    "scale",
-                    torch.where(outgrown, scale, self.scale),
-                    persistent=False,
-                )
-                self.longest = torch.where(outgrown, length, self.longest)
-            elif length > self.longest:
-                scale, self.factor = self.scaled(length)
-                self.register_buffer("scale", scale, persistent=False)
-                self.longest = length
-            """,
-            setup=_GROWING,
-            inputs=("torch.ones(4)", "torch.full((4,), 5.0)", "torch.full((4,), 4.0)", "torch.full((4,), 6.0)"),
-        ),
-        Declined(
-            source="""
-            if longest > 3:
-                self.scale = self.build(2.0)
-            """,
-            because="may have side effects",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            if longest > 3:
-                self.scale = torch.ones(int(longest))
-            else:
-                self.scale = self.short_scale
-            """,
-            because="depends on `longest`",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            if longest > 3:
-                if not hasattr(self, "long_scale"):
-                    self.long_scale = self.build(x.shape[0])
-                self.scale = self.long_scale
-            else:
-                self.scale = self.short_scale
-            """,
-            because="the branch would keep the value of the first call",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            if self.training:
-                self.scale = self.short_scale
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

@@ -11,20 +11,9 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor):
-        ...
-        return x
-"""
 
 rule = Rule(
     code="GM107",
@@ -33,23 +22,6 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.ADVICE,
     contract=Contract(cost=Cost.NONE),
-    examples=(
-        Declined(
-            source="""
-            while x.sum() > 1:
-                x = x / 2
-            """,
-            because="compile only the loop body",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            while x.dim() < 3:
-                x = x[None]
-            """,
-            setup=_SETUP,
-        ),
-    ),
 )
 
 

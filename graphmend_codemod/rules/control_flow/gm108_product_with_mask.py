@@ -18,7 +18,7 @@ from graphmend_codemod.analysis.patterns import all_names, is_name
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import before_if
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.masks.all_ones_test import asks_for_ones, of_dtype
@@ -26,18 +26,6 @@ from graphmend_codemod.rules.proofs.masks.mask_products import Product, is_view,
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.select.identity import asked_of_names
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor, mask=None):
-        dtype = x.dtype
-        ...
-        return x, dtype
-"""
 
 rule = Rule(
     code="GM108",
@@ -49,60 +37,6 @@ rule = Rule(
         cost=Cost.BOTH_ARMS,
         cost_note="the product is always computed",
         compiled_exceptions="kept; a mask of ones alone that does not fit its tensor raises one",
-    ),
-    examples=(
-        Example(
-            before="""
-            if mask is not None and not torch.all(mask == 1):
-                # padding
-                x = x * mask.unsqueeze(1)
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and mask is not None
-                and isinstance(x, torch.Tensor)
-                and isinstance(mask, torch.Tensor)
-                and x.is_floating_point()
-                and mask.dtype in (torch.bool, torch.int64)
-                and torch.broadcast_shapes(x.shape, mask.unsqueeze(1).shape) == x.shape
-            ):
-                # Ones change nothing: no need to read back whether there is anything else.
-                x = x * mask.unsqueeze(1)
-            elif mask is not None and not torch.all(mask == 1):
-                # padding
-                x = x * mask.unsqueeze(1)
-            """,
-            setup=_SETUP,
-            inputs=(
-                "torch.ones(2, 3, 4), torch.ones(2, 4, dtype=torch.long)",
-                "torch.randn(2, 3, 4), torch.tensor([[1, 1, 0, 1], [1, 0, 0, 0]])",
-            ),
-        ),
-        Declined(
-            source="""
-            if mask is not None and not torch.all(mask == 1):
-                x = x * mask[:, None]
-            x += 1
-            """,
-            because="`x += 1` in `Model.forward` may write in place to the tensor or a view of it",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            if mask is not None and not torch.all(mask == 1):
-                x = x * mask[mask > 0]
-            """,
-            because="`mask[mask > 0]` is not a view of the mask",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            if mask is not None:
-                x = x * mask
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

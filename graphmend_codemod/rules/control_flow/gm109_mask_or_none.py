@@ -34,12 +34,9 @@ from graphmend_codemod.rules.framework.edits import before_if, judged
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import (
     ASKS_CLASSES,
-    Clean,
     Contract,
     Cost,
-    Declined,
     Diagnostic,
-    Example,
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
@@ -52,85 +49,6 @@ from graphmend_codemod.rules.proofs.masks.position_counts import demand_length
 from graphmend_codemod.rules.proofs.masks.prepared_masks import PreparedMask, forms_of
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
 
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Part(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.proj = nn.Linear(4, 4)
-
-    def forward(self, x, mask=None):
-        x = self.proj(x)
-        if mask is not None:
-            x = x * mask[:, :, None]
-        return torch.cumsum(x, dim=1)
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.part = Part()
-
-    def forward(self, x: torch.Tensor, mask=None, positions=None):
-        if positions is None:
-            positions = torch.arange(x.shape[1])
-        kept = self._mask(mask, positions)
-        return self.part(x, kept)
-
-    def _mask(self, mask, positions):
-        ...
-        return kept
-"""
-
-_CHOSEN = _SETUP.replace(
-    """        if positions is None:
-            positions = torch.arange(x.shape[1])
-        kept = self._mask(mask, positions)
-""",
-    "        ...\n",
-).replace(
-    """        ...
-        return kept
-""",
-    """        kept = mask
-        if positions is not None or (mask is not None and torch.all(mask == 1)):
-            kept = None
-        return kept
-""",
-)
-
-_PREPARED = """
-import torch
-from torch import nn
-
-
-def add_to_scores(mask, dtype):
-    left_out = 1.0 - mask[:, None, :].to(dtype)
-    return left_out.masked_fill(left_out.bool(), torch.finfo(dtype).min)
-
-
-class Attention(nn.Module):
-    def forward(self, x, mask=None):
-        scores = x @ x.transpose(1, 2)
-        if mask is not None:
-            scores = scores + mask
-        return torch.softmax(scores, dim=-1, dtype=torch.float32).to(x.dtype) @ x
-
-
-class Model(nn.Module):
-    def __init__(self, flash=False):
-        super().__init__()
-        self.attention = Attention()
-        self.flash = flash
-
-    def forward(self, x: torch.Tensor, mask: torch.BoolTensor):
-        ...
-        return self.attention(x, mask)
-"""
-
 rule = Rule(
     code="GM109",
     slug="mask-or-none",
@@ -141,138 +59,6 @@ rule = Rule(
         cost=Cost.BOTH_ARMS,
         cost_note="products and sums with the mask are always computed",
         compiled_state=ASKS_CLASSES,
-    ),
-    examples=(
-        Example(
-            before="""
-            kept = mask
-            if positions[0] > 0 or (mask is not None and torch.all(mask == 1)):
-                kept = None
-            """,
-            after="""
-            kept = mask
-            if (
-                torch.compiler.is_compiling()
-                and type(self.part) is Part
-                and isinstance(positions, torch.Tensor)
-                and (
-                    mask is None
-                    or (
-                        mask.dtype in (torch.bool, torch.int64)
-                        and mask.shape[1:] == positions.shape
-                    )
-                )
-            ):
-                # A mask of ones does what None does, so nothing has to be read back.
-                kept = None if mask is None else mask.masked_fill(positions[0] > 0, 1)
-            elif positions[0] > 0 or (mask is not None and torch.all(mask == 1)):
-                kept = None
-            """,
-            setup=_SETUP,
-            inputs=(
-                "torch.randn(2, 3, 4), torch.ones(2, 3, dtype=torch.long)",
-                "torch.randn(2, 3, 4), torch.tensor([[0, 1, 1], [1, 1, 1]])",
-                "torch.randn(2, 3, 4), torch.tensor([[0, 1, 1], [1, 1, 1]]), torch.arange(5, 8)",
-                "torch.randn(2, 3, 4)",
-            ),
-        ),
-        Example(
-            before="""
-            if not torch.any(~mask):
-                mask = None
-            elif not self.flash:
-                mask = add_to_scores(mask, x.dtype)
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and not self.flash
-                and type(self.attention) is Attention
-                and mask.dtype == torch.bool
-                and mask.shape == x.shape[:2]
-                and x.is_floating_point()
-            ):
-                # Prepared, a mask of ones adds zeros, which is what None does: nothing has to be read back.
-                mask = add_to_scores(mask, x.dtype)
-            elif not torch.any(~mask):
-                mask = None
-            elif not self.flash:
-                mask = add_to_scores(mask, x.dtype)
-            """,
-            setup=_PREPARED,
-            inputs=(
-                "torch.randn(2, 3, 4), torch.ones(2, 3, dtype=torch.bool)",
-                "torch.randn(2, 3, 4), torch.tensor([[True, True, False], [True, True, True]])",
-                "torch.randn(2, 3, 4), torch.tensor([[False, False, False], [True, True, True]])",
-            ),
-        ),
-        Example(
-            before="""
-            kept = self._mask(mask, positions)
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and type(self.part) is Part
-                and isinstance(x, torch.Tensor)
-                and (
-                    mask is None
-                    or (
-                        isinstance(mask, torch.Tensor)
-                        and mask.dtype in (torch.bool, torch.int64)
-                        and mask.shape == x.shape[:2]
-                    )
-                )
-            ):
-                # A mask of ones does what None does, so nothing has to be read back.
-                kept = None if positions is not None else mask
-            else:
-                kept = self._mask(mask, positions)
-            """,
-            setup=_CHOSEN,
-            inputs=(
-                "torch.randn(2, 3, 4), torch.ones(2, 3, dtype=torch.long)",
-                "torch.randn(2, 3, 4), torch.tensor([[0, 1, 1], [1, 1, 1]])",
-                "torch.randn(2, 3, 4), torch.tensor([[0, 1, 1], [1, 1, 1]]), torch.arange(5, 8)",
-                "torch.randn(2, 3, 4)",
-            ),
-        ),
-        Declined(
-            source="""
-            if not torch.any(~mask):
-                mask = None
-            else:
-                mask = add_to_scores(mask, x.dtype)
-            """,
-            because="`if mask is not None` in `Attention.forward` does more than add the mask",
-            setup=_PREPARED.replace("scores = scores + mask", "scores = scores.flip(1) + mask"),
-        ),
-        Declined(
-            source="""
-            kept = mask
-            if positions[0] > 0 or (mask is not None and torch.all(mask == 1)):
-                kept = None
-            """,
-            because="`if mask is not None` in `Part.forward` does more than multiply by the mask",
-            setup=_SETUP.replace("x = x * mask[:, :, None]", "x = x.flip(1)"),
-        ),
-        Declined(
-            source="""
-            kept = mask
-            if mask is not None and torch.all(mask == 1):
-                kept = None
-            """,
-            because="cannot infer the size of the tensor it multiplies",
-            setup=_SETUP.replace("self.part(x, kept)", "self.part(x * 1, kept)"),
-        ),
-        Clean(
-            source="""
-            kept = mask
-            if mask is not None and mask.dim() == 4:
-                kept = None
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

@@ -25,27 +25,13 @@ from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Safety
 from graphmend_codemod.rules.framework.edits import before_if
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import own_definition
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, split
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.select.selection import Assignment, assignments
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor, mask=None, rounds: int = 2):
-        places = torch.argmax(x, dim=-1)
-        count = x.shape[-1]
-        ...
-        offsets = torch.arange(rounds, device=x.device) * count
-        return places[..., None] + offsets
-"""
 
 rule = Rule(
     code="GM110",
@@ -55,71 +41,6 @@ rule = Rule(
     safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.BOTH_ARMS, cost_note="both forms of what the branch assigns are computed, and one is selected"
-    ),
-    examples=(
-        Example(
-            before="""
-            if mask is not None and mask.sum().item() < mask.shape[0] * mask.shape[1]:
-                # one more place, for padding
-                count = count + 1
-                kept = mask.to(torch.bool).expand(places.shape)
-                places = torch.where(kept, places, torch.tensor(count - 1, dtype=torch.long))
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and mask is not None
-                and isinstance(mask, torch.Tensor)
-                and type(count) is int
-                and places.dtype == torch.int64
-            ):
-                # The tensor decides, so `count` is a tensor of one element from here on.
-                condition = mask.sum() < (mask.shape[0] * mask.shape[1])
-                count_before, places_before = count, places
-                count = count + 1
-                kept = mask.to(torch.bool).expand(places.shape)
-                places = torch.where(kept, places, torch.tensor(count - 1, dtype=torch.long))
-                count = count_before + condition
-                places = torch.where(condition, places, places_before)
-            elif mask is not None and mask.sum().item() < mask.shape[0] * mask.shape[1]:
-                # one more place, for padding
-                count = count + 1
-                kept = mask.to(torch.bool).expand(places.shape)
-                places = torch.where(kept, places, torch.tensor(count - 1, dtype=torch.long))
-            """,
-            setup=_SETUP,
-            inputs=(
-                "torch.randn(2, 3, 4), torch.ones(2, 3, dtype=torch.long)",
-                "torch.randn(2, 3, 4), torch.tensor([[1, 1, 0], [1, 1, 1]])",
-                "torch.randn(2, 3, 4)",
-            ),
-        ),
-        Declined(
-            source="""
-            if (x > 3).any():
-                count = count + 1
-            """,
-            because="`range(count)` may need a Python number",
-            setup=_SETUP.replace(
-                "torch.arange(rounds, device=x.device) * count", "torch.stack([x.sum() for _ in range(count)])"
-            ),
-        ),
-        Declined(
-            source="""
-            if (x > 0).any():
-                count = count + 1
-                places = places[:, :2]
-            """,
-            because="`places = places[:, :2]` is not a select between `places` and a number",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            if mask is not None:
-                count = count + 1
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

@@ -28,33 +28,13 @@ from graphmend_codemod.core.findings import Edit, Original, Safety, Span
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
-    Clean,
     Contract,
     Cost,
-    Declined,
     Diagnostic,
-    Example,
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.deciding_operands import Decision, decision, only_tested
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self, layerdrop=0.0, check=False):
-        super().__init__()
-        self.layerdrop = layerdrop
-        self.check = check
-        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])
-
-    def forward(self, x: torch.Tensor):
-        ...
-        return x * 2
-"""
 
 rule = Rule(
     code="GM111",
@@ -67,65 +47,6 @@ rule = Rule(
         cost=Cost.NONE,
         compiled_exceptions="an exception that the skipped test itself would raise is not raised",
         compiled_logs=FLOAT_WARNING,
-    ),
-    examples=(
-        Example(
-            before="""
-            for layer in self.layers:
-                drawn = torch.rand([])
-                if drawn < self.layerdrop:
-                    continue
-                x = layer(x)
-            """,
-            after="""
-            for layer in self.layers:
-                drawn = torch.rand([])
-                if (
-                    not (torch.compiler.is_compiling() and self.layerdrop <= 0)
-                    and drawn < self.layerdrop
-                ):
-                    continue
-                x = layer(x)
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4)",),
-        ),
-        Example(
-            before="""
-            if x.amax() > 9 and self.check:
-                x = self.layers[0](x)
-            """,
-            after="""
-            if (
-                not (
-                    torch.compiler.is_compiling()
-                    and x.numel() > 0
-                    and not self.check
-                )
-                and x.amax() > 9 and self.check
-            ):
-                x = self.layers[0](x)
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4)",),
-        ),
-        Declined(
-            source="""
-            drawn = torch.rand([])
-            kept = drawn > self.layerdrop
-            if kept:
-                x = self.layers[0](x)
-            """,
-            because="a random number may be 0",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            if self.check and x.dim() == 2:
-                x = self.layers[0](x)
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

@@ -37,28 +37,12 @@ from graphmend_codemod.analysis.patterns import is_within
 from graphmend_codemod.core.findings import Edit, Original, Safety
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.deciding_operands import Decision, decision
 from graphmend_codemod.rules.proofs.select import skipped_layer
 from graphmend_codemod.rules.proofs.select.skipped_layer import Draw, Ways, Written
 
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self, layerdrop=0.5):
-        super().__init__()
-        self.layerdrop = layerdrop
-        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])
-
-    def forward(self, x: torch.Tensor, flag=False):
-        drawn = torch.rand([])
-        ...
-        return x * 2
-"""
 _COMMENT = "# Not skipped by a random number when compiled: what the layer gives is selected or not."
 
 rule = Rule(
@@ -72,64 +56,6 @@ rule = Rule(
         cost_note="a layer that would be skipped runs, and its gradient is computed",
         compiled_exceptions="those of a skipped layer are raised; AssertionError where a layer changes shape or dtype",
         compiled_state="running statistics, caches and attributes of a skipped layer change",
-    ),
-    examples=(
-        Example(
-            before="""
-            for layer in self.layers:
-                if self.training:
-                    drawn = torch.rand([])
-                    if not (torch.compiler.is_compiling() and self.layerdrop <= 0) and drawn < self.layerdrop:
-                        continue
-                x = layer(x)
-            """,
-            after="""
-            for layer in self.layers:
-                if (
-                    torch.compiler.is_compiling()
-                    and self.training
-                    and self.layerdrop > 0
-                ):
-                    # Not skipped by a random number when compiled: what the layer gives is selected or not.
-                    x_before = x
-                    drawn = torch.rand([])
-                    skipped = (drawn < self.layerdrop).to(x.device)
-                    x = layer(x)
-                    assert x.shape == x_before.shape
-                    assert x.dtype == x_before.dtype
-                    x = torch.where(skipped, x_before, x)
-                else:
-                    if self.training:
-                        drawn = torch.rand([])
-                        if not (torch.compiler.is_compiling() and self.layerdrop <= 0) and drawn < self.layerdrop:
-                            continue
-                    x = layer(x)
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4)",),
-        ),
-        Declined(
-            source="""
-            count = 0
-            for layer in self.layers:
-                drawn = torch.rand([])
-                if not (torch.compiler.is_compiling() and self.layerdrop <= 0) and drawn < self.layerdrop:
-                    count = count + 1
-                    continue
-                x = layer(x)
-            """,
-            because="`count = count + 1` would run in place of the layer",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            for layer in self.layers:
-                if self.training and self.layerdrop > 0.5:
-                    continue
-                x = layer(x)
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

@@ -21,22 +21,10 @@ from graphmend_codemod.analysis.scope import INDEXED, parameter_names, walk_in_l
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import beside
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.selectors import Selection, is_plain, selection, where_of
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen_anywhere
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor):
-        mask = x > 0
-        ...
-        return x
-"""
 
 rule = Rule(
     code="GM501",
@@ -45,77 +33,6 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.BOTH_ARMS, cost_note="all elements are read; unselected ones are masked out"),
-    examples=(
-        Example(
-            before="""
-            x = x[mask].sum()
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(x, torch.Tensor)
-                and mask.dtype == torch.bool
-                and mask.shape == x.shape
-            ):
-                x = torch.where(mask, x, 0).sum()
-            else:
-                x = x[mask].sum()
-            """,
-            setup=_SETUP,
-            inputs=("torch.tensor([1.0, -1.0, 2.0])", "torch.tensor([-1.0, -2.0])"),
-        ),
-        Example(
-            before="""
-            x = x.masked_select(mask).mean()
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(x, torch.Tensor)
-                and mask.dtype == torch.bool
-                and mask.shape == x.shape
-                and x.dtype in (torch.float16, torch.bfloat16, torch.float32)
-            ):
-                x = (torch.where(mask, x, 0).sum(dtype=torch.float32) / mask.sum()).to(x.dtype)
-            else:
-                x = x.masked_select(mask).mean()
-            """,
-            setup=_SETUP,
-            inputs=("torch.tensor([1.0, -1.0, 2.0])",),
-        ),
-        Example(
-            before="""
-            y = x.clone()
-            y[torch.where(x.sum(-1) > 1)] = 0.0
-            x = x + y
-            """,
-            after="""
-            y = x.clone()
-            if torch.compiler.is_compiling():
-                y[x.sum(-1) > 1] = 0.0
-            else:
-                y[torch.where(x.sum(-1) > 1)] = 0.0
-            x = x + y
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 3)", "torch.zeros(2, 3)"),
-        ),
-        Declined(
-            source="""
-            y = x.clone()
-            y[torch.where(x > 0)] = x.sum()
-            """,
-            because="`x.sum()` is not a Python number",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            x = x[0].sum()
-            x[mask] = 0.0
-            """,
-            setup=_SETUP,
-        ),
-    ),
 )
 
 

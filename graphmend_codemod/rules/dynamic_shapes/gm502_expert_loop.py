@@ -42,47 +42,11 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import AS_OPERATOR
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import region_outlining
 from graphmend_codemod.rules.proofs.rowwise.expert_loops import chooses_rows, segment_statements, statements_before
 
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.gate = nn.Linear(4, 3)
-        self.experts = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
-
-    def forward(self, x: torch.Tensor):
-        weights, chosen = torch.topk(torch.softmax(self.gate(x), dim=-1, dtype=torch.float32), 2, dim=-1)
-        result = torch.zeros_like(x)
-        ...
-        return result
-"""
-_FUNCTIONAL = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.count = 3
-        self.gate = nn.Linear(4, 3)
-        self.enter = nn.Parameter(torch.randn(3, 8, 4))
-        self.leave = nn.Parameter(torch.randn(3, 4, 4))
-
-    def forward(self, x: torch.Tensor):
-        weights, chosen = torch.topk(torch.softmax(self.gate(x), dim=-1), 2, dim=-1)
-        result = torch.zeros_like(x)
-        ...
-        return result
-"""
 _ABOUT = "Add to `{}` what each expert makes of its own rows."
 
 rule = Rule(
@@ -95,124 +59,6 @@ rule = Rule(
         cost=Cost.OUTLINED,
         cost_note="experts run as in eager mode, once more for a gradient",
         compiled_state="kept; torch.compile notes a number for each module among the globals of the file",
-    ),
-    examples=(
-        Example(
-            before="""
-            mask = nn.functional.one_hot(chosen, num_classes=3).permute(2, 1, 0)
-            for i in range(3):
-                expert = self.experts[i]
-                slot, row = torch.where(mask[i])
-                if row.shape[0] == 0:
-                    continue
-                state = x[None, row].reshape(-1, 4)
-                state = expert(state) * weights[row, slot, None]
-                result.index_add_(0, row, state.to(x.dtype))
-            """,
-            after="""
-            mask = nn.functional.one_hot(chosen, num_classes=3).permute(2, 1, 0)
-            result = _run_experts(self, result, mask, x, weights)
-            """,
-            setup=_SETUP,
-            inputs=("torch.randn(5, 4)", "torch.randn(6, 4)"),
-        ),
-        Example(
-            before="""
-            for i, expert in enumerate(self.experts):
-                row, slot = torch.where(chosen == i)
-                state = expert(x[row])
-                result[row] += (state - state.mean(dim=0)) / row.numel()
-            """,
-            after="""
-            result = _run_experts(self, result, chosen, x)
-            """,
-            setup=_SETUP,
-            inputs=("torch.randn(5, 4)",),
-        ),
-        Example(
-            before="""
-            order = chosen.view(-1).argsort()
-            sorted_rows = x[order // 2]
-            counts = nn.functional.one_hot(chosen, num_classes=3).sum((0, 1)).tolist()
-            pieces = []
-            start = 0
-            for i, count in enumerate(counts):
-                end = start + count
-                if count == 0:
-                    continue
-                part = self.experts[i](sorted_rows[start:end])
-                pieces.append(part)
-                start = end
-            joined = torch.cat(pieces, dim=0)
-            result[order // 2] = joined
-            """,
-            after="""
-            order = chosen.view(-1).argsort()
-            sorted_rows = x[order // 2]
-            result = _run_experts(self, result, chosen, sorted_rows, order)
-            """,
-            setup=_SETUP,
-            inputs=("torch.randn(5, 4)",),
-        ),
-        Example(
-            before="""
-            with torch.no_grad():
-                mask = nn.functional.one_hot(chosen, num_classes=self.count + 1).permute(2, 1, 0)
-                hit = torch.greater(mask.sum(dim=(-1, -2)), 0).nonzero()
-            for number in hit:
-                number = number[0]
-                if number == self.count:
-                    continue
-                slot, row = torch.where(mask[number])
-                gate, up = nn.functional.linear(x[row], self.enter[number]).chunk(2, dim=-1)
-                state = nn.functional.linear(torch.sigmoid(gate) * up, self.leave[number])
-                state = state * weights[row, slot, None]
-                result.index_add_(0, row, state.to(result.dtype))
-            """,
-            after="""
-            result = _run_enter(self, result, chosen, x, weights)
-            """,
-            setup=_FUNCTIONAL,
-            inputs=("torch.randn(5, 4)", "torch.randn(1, 4)"),
-        ),
-        Declined(
-            source="""
-            for i, expert in enumerate(self.experts):
-                row, slot = torch.where(chosen == i)
-                self.rows = row
-                result[row] += expert(x[row]) * row.numel()
-            """,
-            because="the loop changes `self.rows`",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            loads = torch.zeros(3, dtype=torch.long)
-            for i, expert in enumerate(self.experts):
-                row, slot = torch.where(chosen == i)
-                loads[i] = row.numel()
-                result[row] += expert(x[row])
-            """,
-            because="the loop changes `loads` and `result`, not one tensor",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            for i, expert in enumerate(self.experts):
-                row, slot = torch.where(chosen == i)
-                print(row.shape)
-                result[row] += expert(x[row])
-            """,
-            because="`print(row.shape)` may have side effects",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            for i, expert in enumerate(self.experts):
-                result = result + expert(x)
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

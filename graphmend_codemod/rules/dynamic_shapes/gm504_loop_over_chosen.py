@@ -32,38 +32,9 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import AS_OPERATOR
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import loop_functions, loop_outlining
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-def segments(ids: torch.LongTensor):
-    ...
-
-
-class Model(nn.Module):
-    def forward(self, ids: torch.LongTensor):
-        return segments(ids) * 2
-"""
-
-_IN_A_METHOD = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.step = 2
-
-    def forward(self, mask: torch.BoolTensor):
-        ...
-        return places * 2
-"""
 
 rule = Rule(
     code="GM504",
@@ -72,125 +43,6 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.OUTLINED, cost_note="the loop runs as it does in eager mode"),
-    examples=(
-        Example(
-            before="""
-            rows, columns = ids.shape
-            starts = torch.nonzero(ids == 1)
-            segment = torch.zeros(rows, columns, dtype=torch.long, device=ids.device)
-            for i in range(starts.shape[0]):
-                row, column = starts[i]
-                segment[row, column:] += 1
-            return segment
-            """,
-            after="""
-            # The loop depends on the data: torch.compile calls this function as one operator.
-            if (
-                torch.compiler.is_dynamo_compiling()
-                and not (torch.is_grad_enabled() and ids.requires_grad)
-                and not (ids.is_floating_point() and torch.is_autocast_enabled(ids.device.type))
-            ):
-                return _segments_operator(ids)
-            rows, columns = ids.shape
-            starts = torch.nonzero(ids == 1)
-            segment = torch.zeros(rows, columns, dtype=torch.long, device=ids.device)
-            for i in range(starts.shape[0]):
-                row, column = starts[i]
-                segment[row, column:] += 1
-            return segment
-            """,
-            setup=_SETUP,
-            inputs=("torch.tensor([[1, 0, 1, 0]])", "torch.tensor([[0, 1, 1, 1]])"),
-        ),
-        Example(
-            before="""
-            places = torch.full((mask.shape[0], 4), -1)
-            for row, chosen in enumerate(mask):
-                # the places of what is chosen
-                found = torch.where(chosen)[0] * self.step
-                places[row, : found.shape[0]] = found
-            """,
-            after="""
-            places = torch.full((mask.shape[0], 4), -1)
-            _fill_places(self, places, mask)
-            """,
-            setup=_IN_A_METHOD,
-            inputs=(
-                "torch.tensor([[True, False, True, False]])",
-                "torch.tensor([[False, True, True, True], [False] * 4])",
-            ),
-        ),
-        Declined(
-            source="""
-            starts = torch.nonzero(ids == 1)
-            for i in range(starts.shape[0]):
-                row, column = starts[i]
-                ids[row, column:] += 1
-            return ids
-            """,
-            because="changes its argument `ids`",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            starts = torch.nonzero(ids == 1)
-            found = torch.zeros(starts.shape[0])
-            for i in range(starts.shape[0]):
-                found[i] = starts[i].sum()
-            return found
-            """,
-            because="the shape of a result depends on `starts`",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            places = torch.full((mask.shape[0], 4), -1)
-            kept = places[0]
-            for row, chosen in enumerate(mask):
-                places[row, chosen.nonzero()[:, 0]] = 1
-            """,
-            because="something may refer to `places` since `kept = places[0]`",
-            setup=_IN_A_METHOD,
-        ),
-        Declined(
-            source="""
-            places = torch.full((mask.shape[0], 4), -1)
-            for row, chosen in enumerate(mask):
-                found = chosen.nonzero()
-                places[row, found[:, 0]] = 1
-            places = places + found.shape[0]
-            """,
-            because="`found` is used after the loop",
-            setup=_IN_A_METHOD,
-        ),
-        Declined(
-            source="""
-            places = torch.full((mask.shape[0], 4), -1)
-            for row, chosen in enumerate(mask):
-                places[row, chosen.nonzero()[:, 0]] = torch.randint(0, 9, ())
-            """,
-            because="`torch.randint(0, 9, ())` may have side effects",
-            setup=_IN_A_METHOD,
-        ),
-        Declined(
-            source="""
-            places = torch.full((mask.shape[0], 4), -1)
-            for row, chosen in enumerate(mask):
-                places[row, chosen.nonzero()[:, 0]] = 1
-                mask[row, 0] = False
-            """,
-            because="`mask` is not made just before the loop",
-            setup=_IN_A_METHOD,
-        ),
-        Clean(
-            source="""
-            for i in range(ids.shape[0]):
-                ids = ids + i
-            return ids
-            """,
-            setup=_SETUP,
-        ),
-    ),
 )
 
 

@@ -22,27 +22,10 @@ from graphmend_codemod.analysis.values import BOOL, INT64, is_floating_dtype
 from graphmend_codemod.core.findings import Edit, Original, Safety, Span
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.literals import plain_number
 from graphmend_codemod.rules.proofs.rowwise.selectors import where_of
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, ids: torch.LongTensor):
-        ends = torch.zeros(ids.shape[0], dtype=torch.int64, device=ids.device)
-        ...
-        return ends * 2
-"""
-_INPUTS = (
-    "torch.tensor([[1, 0, 2, 0], [0, 0, 0, 0]])",
-    "torch.tensor([[0, 2, 2, 1], [2, 0, 0, 0]])",
-    "torch.zeros(3, 2, dtype=torch.long)",
-)
 
 rule = Rule(
     code="GM507",
@@ -51,104 +34,6 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.BOTH_ARMS, cost_note="every element is written or kept by the mask"),
-    examples=(
-        Example(
-            before="""
-            found = torch.where(ids == 2)
-            ends[found[0]] += found[1]
-            """,
-            after="""
-            # How many places are found depends on the data: the mask itself says where.
-            if (
-                torch.compiler.is_compiling()
-                and ids.dim() == 2
-                and ids.numel() > 0
-                and ends.shape == ids.shape[:1]
-            ):
-                mask = ids == 2
-                # Of the places in a row, the last one counts.
-                places = torch.where(mask, torch.arange(mask.shape[1], device=mask.device), 0).amax(1)
-                ends += places
-            else:
-                found = torch.where(ids == 2)
-                ends[found[0]] += found[1]
-            """,
-            setup=_SETUP,
-            inputs=_INPUTS,
-        ),
-        Example(
-            before="""
-            rows, columns = torch.where(ids == 2)
-            ends[rows] = columns
-            """,
-            after="""
-            # How many places are found depends on the data: the mask itself says where.
-            if (
-                torch.compiler.is_compiling()
-                and ids.numel() > 0
-                and ends.shape == ids.shape[:1]
-            ):
-                mask = ids == 2
-                # Of the places in a row, the last one counts.
-                places = torch.where(mask, torch.arange(mask.shape[1], device=mask.device), 0).amax(1)
-                ends.copy_(torch.where(mask.any(1), places, ends))
-            else:
-                rows, columns = torch.where(ids == 2)
-                ends[rows] = columns
-            """,
-            setup=_SETUP,
-            inputs=_INPUTS,
-        ),
-        Example(
-            before="""
-            places = (ids == 2).nonzero()
-            ends[places[:, 0]] = 7
-            ids = ids.clone()
-            """,
-            after="""
-            # How many places are found depends on the data: the mask itself says where.
-            if (
-                torch.compiler.is_compiling()
-                and ids.dim() == 2
-                and ends.shape[:1] == ids.shape[:1]
-            ):
-                mask = ids == 2
-                ends[mask.any(1)] = 7
-            else:
-                places = (ids == 2).nonzero()
-                ends[places[:, 0]] = 7
-            ids = ids.clone()
-            """,
-            setup=_SETUP,
-            inputs=_INPUTS,
-        ),
-        Declined(
-            source="""
-            rows, columns = torch.where(ids == 2)
-            ends[rows] = columns
-            ends = ends + len(rows)
-            """,
-            because="`rows` is used for more than indexing the write",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            rows, columns = torch.where(ids)
-            ends[rows] = columns
-            """,
-            because=(
-                "cannot infer that `ids` is a bool tensor; annotate it with `torch.BoolTensor`, or compare it: `!= 0`"
-            ),
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            mask = torch.where(ids == 2, 1, 0)
-            ends[0] = mask.sum()
-            """,
-            setup=_SETUP,
-        ),
-    ),
 )
 
 _COMMENT = "# How many places are found depends on the data: the mask itself says where."

@@ -18,25 +18,9 @@ from graphmend_codemod.analysis.values import INT64, ValueKind
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import beside, judged
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.literals import plain_number
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor, lengths: torch.LongTensor):
-        mask = torch.zeros(x.shape[0], x.shape[1], dtype=torch.long, device=x.device)
-        ...
-        return mask * 2
-"""
-_INPUTS = (
-    "torch.ones(3, 4), torch.tensor([2, 0, 4])",
-    "torch.ones(3, 4), torch.tensor([-1, -9, 9])",
-)
 
 rule = Rule(
     code="GM508",
@@ -45,78 +29,6 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE),
-    examples=(
-        Example(
-            before="""
-            for i, length in enumerate(lengths):
-                mask[i, :length] = 1
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(lengths, torch.Tensor)
-                and mask.shape[:1] == lengths.shape
-                and lengths.dtype in (torch.int32, torch.int64)
-            ):
-                # All rows at once: the loop would read each number back to Python.
-                ends = lengths.to(mask.device)
-                ends = torch.where(ends < 0, ends + mask.shape[1], ends)[:, None]
-                mask[torch.arange(mask.shape[1], device=mask.device) < ends] = 1
-            else:
-                for i, length in enumerate(lengths):
-                    mask[i, :length] = 1
-            """,
-            setup=_SETUP,
-            inputs=_INPUTS,
-        ),
-        Example(
-            before="""
-            for row in range(len(lengths)):
-                mask[row, lengths[row]:] = -1
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(lengths, torch.Tensor)
-                and mask.shape[:1] == lengths.shape
-                and lengths.dtype in (torch.int32, torch.int64)
-            ):
-                # All rows at once: the loop would read each number back to Python.
-                starts = lengths.to(mask.device)
-                starts = torch.where(starts < 0, starts + mask.shape[1], starts)[:, None]
-                mask[torch.arange(mask.shape[1], device=mask.device) >= starts] = -1
-            else:
-                for row in range(len(lengths)):
-                    mask[row, lengths[row]:] = -1
-            """,
-            setup=_SETUP,
-            inputs=_INPUTS,
-        ),
-        Declined(
-            source="""
-            for i, length in enumerate(lengths):
-                mask[i, :length] = self.value
-            """,
-            because="`self.value` is not a Python number",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            rows = x.view(3, 4)
-            for i, length in enumerate(lengths):
-                rows[i, :length] = 1
-            """,
-            because="may share storage with `lengths`",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            for i in range(2):
-                mask[i, :i] = 1
-            """,
-            setup=_SETUP,
-        ),
-    ),
 )
 
 _COMMENT = "# All rows at once: the loop would read each number back to Python."

@@ -21,32 +21,11 @@ from graphmend_codemod.analysis.scope import INDEXED, parameter_names, walk_in_l
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import beside
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.selectors import is_view_of_name, viewed_name
 from graphmend_codemod.rules.proofs.untraced.evidence import is_array
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor):
-        ...
-        return y
-"""
-_LOOKED_UP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor, ids: torch.LongTensor):
-        ...
-        return y
-"""
 
 rule = Rule(
     code="GM509",
@@ -55,97 +34,6 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.BOTH_ARMS, cost_note="all elements are read, and the mask selects"),
-    examples=(
-        Example(
-            before="""
-            y, mask = torch.zeros_like(x), x > 0
-            y[mask] = x[mask]
-            """,
-            after="""
-            y, mask = torch.zeros_like(x), x > 0
-            if (
-                torch.compiler.is_compiling()
-                and torch.is_tensor(mask)
-                and torch.is_tensor(x)
-            ):
-                # All elements: those that the mask chooses would be as many as the data says.
-                y.copy_(torch.where(mask, x, y))
-            else:
-                y[mask] = x[mask]
-            """,
-            setup=_SETUP,
-            inputs=("torch.tensor([1.0, -2.0, 3.0])", "torch.tensor([[-1.0, -2.0]])"),
-        ),
-        Example(
-            before="""
-            y, mask = torch.zeros(ids.shape + (2,)), ids > 0
-            y[mask] = x[ids[mask], :]
-            """,
-            after="""
-            y, mask = torch.zeros(ids.shape + (2,)), ids > 0
-            if (
-                torch.compiler.is_compiling()
-                and torch.is_tensor(mask)
-                and torch.is_tensor(x)
-                and torch.is_tensor(ids)
-                and ids.shape == mask.shape
-                and y.shape == mask.shape + x.shape[1:]
-                and 0 not in x.shape[:1]
-                and ids.dtype == torch.int64
-                and x.dtype == y.dtype
-            ):
-                # All elements: those that the mask chooses would be as many as the data says.
-                rows = mask[(...,) + (None,) * (y.dim() - mask.dim())]
-                found = x[torch.where(mask, ids, 0)]
-                y.copy_(torch.where(rows, found, y))
-            else:
-                y[mask] = x[ids[mask], :]
-            """,
-            setup=_LOOKED_UP,
-            inputs=("torch.ones(3, 2), torch.tensor([[0, 1], [2, 1]])", "torch.ones(3, 2), torch.tensor([0, -7])"),
-        ),
-        Example(
-            before="""
-            n = x.shape[0]
-            y, mask = torch.zeros_like(x), x[None] > 0
-            y[mask.view(n, -1)] = x[mask.view(n, -1)]
-            """,
-            after="""
-            n = x.shape[0]
-            y, mask = torch.zeros_like(x), x[None] > 0
-            if (
-                torch.compiler.is_compiling()
-                and torch.is_tensor(mask)
-                and torch.is_tensor(x)
-                and mask.view(n, -1).shape == y.shape[: mask.view(n, -1).dim()]
-            ):
-                # All elements: those that the mask chooses would be as many as the data says.
-                rows = mask.view(n, -1)
-                rows = rows[(...,) + (None,) * (y.dim() - rows.dim())]
-                y.copy_(torch.where(rows, x, y))
-            else:
-                y[mask.view(n, -1)] = x[mask.view(n, -1)]
-            """,
-            setup=_SETUP,
-            inputs=("torch.tensor([[1.0, -2.0], [3.0, 1.0]])", "torch.tensor([[-1.0, -2.0]])"),
-        ),
-        Declined(
-            source="""
-            y, mask = torch.zeros_like(x), x > 0
-            y[mask] = x[y[mask] + 1]
-            """,
-            because="`x[y[mask] + 1]` does more than copy",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            y, mask = torch.zeros_like(x), x > 0
-            y[mask] = 1.0
-            y[0] = x[0]
-            """,
-            setup=_SETUP,
-        ),
-    ),
 )
 
 _COMMENT = "# All elements: those that the mask chooses would be as many as the data says."

@@ -38,7 +38,7 @@ from graphmend_codemod.analysis.scope import INDEXED, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, with_way_out
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
 from graphmend_codemod.rules.proofs.rowwise.selectors import (
@@ -51,21 +51,6 @@ from graphmend_codemod.rules.proofs.rowwise.selectors import (
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere
 
 _BY_HAND = "manually compute all rows and select with `torch.where`"
-_SETUP = """
-import torch
-from torch import nn
-
-
-def squash(x, scale):
-    return torch.tanh(x * scale)
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor):
-        y, mask = torch.zeros_like(x), x > 0
-        ...
-        return y
-"""
 
 rule = Rule(
     code="GM510",
@@ -77,106 +62,6 @@ rule = Rule(
         cost=Cost.BOTH_ARMS,
         cost_note="elementwise work on all rows",
         compiled_exceptions="kept, but where eager mode raises for want of rows, or for the dtype that is written",
-    ),
-    examples=(
-        Example(
-            before="""
-            y[mask] = squash(x[mask], 2.0)
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and torch.is_tensor(mask)
-                and mask.dtype == torch.bool
-                and mask.dim() > 0
-                and mask.numel() > 0
-                and torch.is_tensor(x)
-                and x.shape[: mask.dim()] == mask.shape
-                and y.shape == x.shape
-            ):
-                # All rows, of which the mask keeps its own: how many it chooses depends on the data.
-                _write_under(mask, y, squash(_rows_under(mask, x), 2.0))
-            else:
-                y[mask] = squash(x[mask], 2.0)
-            """,
-            setup=_SETUP,
-            inputs=("torch.tensor([1.0, -2.0, 3.0])", "torch.tensor([[-1.0, -2.0]])"),
-        ),
-        Example(
-            before="""
-            rows = x[mask]
-            low = rows.clamp(max=1.0)
-            y[mask] += low * rows
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and torch.is_tensor(mask)
-                and mask.dtype == torch.bool
-                and mask.dim() > 0
-                and mask.numel() > 0
-                and torch.is_tensor(x)
-                and x.shape[: mask.dim()] == mask.shape
-                and y.shape == x.shape
-            ):
-                # All rows, of which the mask keeps its own: how many it chooses depends on the data.
-                rows = _rows_under(mask, x)
-                low = rows.clamp(max=1.0)
-                _write_under(mask, y, _rows_under(mask, y) + (low * rows))
-            else:
-                rows = x[mask]
-                low = rows.clamp(max=1.0)
-                y[mask] += low * rows
-            """,
-            setup=_SETUP,
-            inputs=("torch.tensor([1.0, -2.0, 3.0])", "torch.tensor([[-1.0, -2.0]])"),
-        ),
-        Example(
-            before="""
-            y = (x[mask] - y[mask]).abs().mean()
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and torch.is_tensor(mask)
-                and mask.dtype == torch.bool
-                and mask.dim() > 0
-                and mask.numel() > 0
-                and torch.is_tensor(x)
-                and x.shape[: mask.dim()] == mask.shape
-                and y.shape == x.shape
-            ):
-                # All rows, of which the mask keeps its own: how many it chooses depends on the data.
-                y = _mean_under(
-                    mask, (_rows_under(mask, x) - _rows_under(mask, y)).abs()
-                )
-            else:
-                y = (x[mask] - y[mask]).abs().mean()
-            """,
-            setup=_SETUP,
-            inputs=("torch.tensor([1.0, -2.0, 3.0])", "torch.tensor([[-1.0, -2.0]])"),
-        ),
-        Declined(
-            source="""
-            y[mask] = x[mask].cumsum(0)
-            """,
-            because="it works along the rows",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            y[mask] = x[mask] - x[mask].std()
-            """,
-            because="may not process each row independently",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            y[mask] = 1.0
-            y[0] = squash(x[0], 2.0)
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

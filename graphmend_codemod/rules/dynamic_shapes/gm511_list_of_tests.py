@@ -17,22 +17,9 @@ from graphmend_codemod.analysis.scope import INDEXED, dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import beside
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.evidence import is_list_of_tests
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor, kinds=("a", "b")):
-        y = x * 2
-        chosen = [kind == "b" for kind in kinds]
-        ...
-        return y
-"""
 
 rule = Rule(
     code="GM511",
@@ -41,41 +28,6 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE),
-    examples=(
-        Example(
-            before="""
-            y[..., chosen, -1] = y[..., chosen, 0]
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(chosen, list)
-                and all(isinstance(each, bool) for each in chosen)
-                and isinstance(y, torch.Tensor)
-                and len(chosen) == y.shape[-2]
-            ):
-                places = [place for place, each in enumerate(chosen) if each]
-                y[..., places, -1] = y[..., places, 0]
-            else:
-                y[..., chosen, -1] = y[..., chosen, 0]
-            """,
-            setup=_SETUP,
-            inputs=("torch.arange(12.0).view(2, 2, 3)", "torch.ones(2, 3), ('b', 'b')"),
-        ),
-        Declined(
-            source="""
-            y = (y + 1)[chosen]
-            """,
-            because="`y + 1` would be computed twice",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            y[..., 0] = y[..., [0, 1]].sum(-1)
-            """,
-            setup=_SETUP,
-        ),
-    ),
 )
 
 

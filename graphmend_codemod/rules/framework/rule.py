@@ -1,16 +1,18 @@
-"""What a rule is: metadata, examples and match functions for `ast` node types."""
+"""What a rule is: metadata and match functions for `ast` node types."""
 
 from __future__ import annotations
 
 import ast
 import enum
 from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphmend_codemod.core.findings import Edit, Safety
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.scope import Outline
+    from graphmend_codemod.rules.framework.examples import Shown
     from graphmend_codemod.rules.framework.site import Site
 
 
@@ -51,35 +53,6 @@ class Contract(NamedTuple):
     compiled_logs: str = "kept"
     compiled_state: str = "kept"
     may_raise: bool = True
-
-
-class Example(NamedTuple):
-    """Source before and after the fix: documentation, unit test and behaviour test at once.
-
-    `before` and `after` are module texts when `setup` is empty; otherwise they are statements put where `setup` says
-    `...` alone on a line. `inputs` holds Python expressions for the arguments of `Model().forward`, where `setup`
-    defines `class Model(nn.Module)`; several entries are several calls on one instance.
-    """
-
-    before: str
-    after: str
-    setup: str = ""
-    inputs: tuple[str, ...] = ()
-
-
-class Declined(NamedTuple):
-    """Source that the rule finds and leaves alone; `because` must be part of the reason that it gives."""
-
-    source: str
-    because: str
-    setup: str = ""
-
-
-class Clean(NamedTuple):
-    """Source in which the rule finds nothing at all."""
-
-    source: str
-    setup: str = ""
 
 
 class Diagnostic(NamedTuple):
@@ -131,7 +104,6 @@ class Rule:
         documentation: str,
         safety: Safety,
         contract: Contract,
-        examples: tuple[Example | Declined | Clean, ...],
         *,
         yields: bool = False,
         for_own: bool = False,
@@ -142,12 +114,18 @@ class Rule:
         self.documentation = documentation
         self.safety = safety
         self.contract = contract
-        self.examples = examples
         self.yields = yields
         self.for_own = for_own
         self.matches: dict[type[ast.AST], list[Asked]] = {}
         if contract.cost is Cost.MULTIPLIED and safety is Safety.SAFE:
             raise ValueError(f"{code} multiplies work, so its fix cannot be safe")
+
+    @cached_property
+    def examples(self) -> Sequence[Shown]:
+        """What the rule fixes, declines and does not find, as its file in `rules/examples` tells."""
+        from graphmend_codemod.rules.framework.examples import shown_by  # not needed where code is looked at
+
+        return shown_by(self.code)
 
     def safety_of(self, diagnostic: Diagnostic) -> Safety:
         """How safe the fix of one diagnostic is: one that multiplies work is unsafe at best."""

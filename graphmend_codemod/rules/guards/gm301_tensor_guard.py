@@ -46,12 +46,9 @@ from graphmend_codemod.rules.framework.edits import in_front, judged, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import (
     BRANCH_MESSAGES,
-    Clean,
     Contract,
     Cost,
-    Declined,
     Diagnostic,
-    Example,
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
@@ -62,17 +59,6 @@ from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
 from graphmend_codemod.rules.proofs.conditions.test_conditions import asked_of_bytes, bool_checks, tensor_checks
 from graphmend_codemod.rules.proofs.exceptions import message_of, swallowing
 from graphmend_codemod.rules.proofs.untraced import places as untraced
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor, mask: torch.Tensor = None):
-        ...
-        return x * 2
-"""
 
 rule = Rule(
     code="GM301",
@@ -87,112 +73,6 @@ rule = Rule(
         may_raise=False,
         compiled_logs=BRANCH_MESSAGES,
         compiled_state="kept; where the check fails, attributes that the call wrote before it keep their old values",
-    ),
-    examples=(
-        Example(
-            before="""
-            if (x < 0).any():
-                raise ValueError("x must not be negative")
-            """,
-            after="""
-            if torch.compiler.is_compiling() and isinstance(x, torch.Tensor):
-                torch._assert_async(~(x < 0).any(), "x must not be negative")
-            elif (x < 0).any():
-                raise ValueError("x must not be negative")
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(3)",),
-        ),
-        Example(
-            before="""
-            assert (x >= 0).all(), f"negative: {x.min()}"
-            """,
-            after="""
-            if torch.compiler.is_compiling() and isinstance(x, torch.Tensor):
-                torch._assert_async((x >= 0).all(), "negative: ...")
-            else:
-                assert (x >= 0).all(), f"negative: {x.min()}"
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(3)",),
-        ),
-        Example(
-            before="""
-            assert (x > 3).sum().item() <= 2
-            """,
-            after="""
-            if torch.compiler.is_compiling() and isinstance(x, torch.Tensor):
-                torch._assert_async((x > 3).sum() <= 2, "assertion failed")
-            else:
-                assert (x > 3).sum().item() <= 2
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(3)",),
-        ),
-        Example(
-            before="""
-            torch._check(len(x[mask]) == 2, lambda: f"not two of {x}")
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(x, torch.Tensor)
-                and isinstance(mask, torch.Tensor)
-                and mask.dtype == torch.bool
-            ):
-                torch._assert_async(mask.sum() == 2, "not two of ...")
-            else:
-                torch._check(len(x[mask]) == 2, lambda: f"not two of {x}")
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(3), torch.tensor([True, True, False])",),
-        ),
-        Declined(
-            source="""
-            try:
-                if (x < 0).any():
-                    raise ValueError("negative")
-            except ValueError:
-                x = x.abs()
-            """,
-            because="inside `try`",
-            setup=_SETUP,
-        ),
-        Example(
-            before="""
-            if (x < 0).any():
-                if self.training:
-                    raise ValueError("negative")
-            """,
-            after="""
-            if torch.compiler.is_compiling() and isinstance(x, torch.Tensor):
-                if self.training:
-                    torch._assert_async(~(x < 0).any(), "negative")
-            elif (x < 0).any():
-                if self.training:
-                    raise ValueError("negative")
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(3)",),
-        ),
-        Declined(
-            source="""
-            try:
-                mask = x.view(-1, 2)
-            except RuntimeError as error:
-                if x.isnan().any():
-                    raise ValueError("not a number") from error
-                raise
-            """,
-            because="in an `except` handler",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            assert x.dim() == 1, f"wrong shape {x.shape}"
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

@@ -21,7 +21,7 @@ from graphmend_codemod.analysis.values import INT64, ValueKind
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
@@ -29,16 +29,6 @@ from graphmend_codemod.rules.proofs.untraced.evidence import assigned
 
 _CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp)
 
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor, sizes: list):
-        ...
-        return x
-"""
 
 rule = Rule(
     code="GM302",
@@ -47,62 +37,6 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE, may_raise=False),
-    examples=(
-        Example(
-            before="""
-            shapes = torch.as_tensor(sizes, dtype=torch.long, device=x.device)
-            if (shapes[:, 0] * shapes[:, 1]).sum() != x.shape[0]:
-                raise ValueError("sizes do not fit")
-            """,
-            after="""
-            shapes = torch.as_tensor(sizes, dtype=torch.long, device=x.device)
-            if (
-                sum(int(row[0]) * int(row[1]) for row in sizes)
-                if torch.compiler.is_compiling()
-                else (shapes[:, 0] * shapes[:, 1]).sum()
-            ) != x.shape[0]:
-                raise ValueError("sizes do not fit")
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(10), [[2, 2], [2, 3]]",),
-        ),
-        Example(
-            before="""
-            parts = [x, x + 1]
-            assert parts, "no parts"
-            """,
-            after="""
-            parts = [x, x + 1]
-            assert (
-                bool(parts)
-                if torch.compiler.is_compiling()
-                else parts
-            ), "no parts"
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(10), []",),
-        ),
-        Declined(
-            source="""
-            shapes = torch.as_tensor(sizes, dtype=torch.long)
-            sizes.append([1, 1])
-            try:
-                if (shapes[:, 0] * shapes[:, 1]).sum() != x.shape[0]:
-                    raise ValueError("sizes do not fit")
-            except ValueError:
-                x = x + 1
-            """,
-            because="may have changed",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            if sum(a * b for a, b in sizes) != x.shape[0]:
-                raise ValueError("sizes do not fit")
-            """,
-            setup=_SETUP,
-        ),
-    ),
 )
 
 

@@ -82,62 +82,13 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.outlining.recurrent_layers import layers_in
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 from graphmend_codemod.rules.proofs.untraced.tests import tested
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lstm = nn.LSTM(4, 5, batch_first=True)
-
-    def forward(self, x: torch.Tensor):
-        ...
-        return x * 2
-"""
-
-_FUNCTION = """
-import torch
-from torch import nn
-
-
-def spread(x):
-    ...
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor):
-        return spread(x) * 2
-"""
-
-_METHOD = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("queue", torch.zeros(6, 3))
-        self.register_buffer("place", torch.zeros(1, dtype=torch.long))
-
-    @torch.no_grad()
-    def put(self, rows: torch.Tensor):
-        ...
-
-    def forward(self, x: torch.Tensor):
-        self.put(x)
-        return self.queue * 2
-"""
 
 rule = Rule(
     code="GM801",
@@ -152,110 +103,6 @@ rule = Rule(
             "a method changes is copied twice"
         ),
         compiled_state="kept; torch.compile notes a number for each module among the globals of the file",
-    ),
-    examples=(
-        Example(
-            before="""
-            x = self.lstm(x)[0]
-            """,
-            after="""
-            if (
-                torch.compiler.is_dynamo_compiling()
-                and _fits_recurrent(self, "lstm", torch.nn.LSTM, x)
-            ):
-                # torch.compile does not trace recurrent layers: it calls this one as one operator.
-                x = _lstm_operator(self, x)[0]
-            else:
-                x = self.lstm(x)[0]
-            """,
-            setup=_SETUP,
-            inputs=("torch.randn(2, 3, 4)", "torch.randn(3, 4)"),
-        ),
-        Example(
-            before="""
-            values, places, counts = torch.unique(x.round(), return_inverse=True, return_counts=True)
-            weights = torch.zeros_like(values)
-            weights.scatter_add_(0, places, x)
-            return (weights / counts)[places]
-            """,
-            after="""
-            # torch.compile cannot trace this function: it calls it as one operator.
-            if torch.compiler.is_dynamo_compiling() and _fits_a_function(x):
-                return _spread_operator(x)
-            values, places, counts = torch.unique(x.round(), return_inverse=True, return_counts=True)
-            weights = torch.zeros_like(values)
-            weights.scatter_add_(0, places, x)
-            return (weights / counts)[places]
-            """,
-            setup=_FUNCTION,
-            inputs=("torch.randn(7)",),
-        ),
-        Example(
-            before="""
-            place = int(self.place)
-            if place + len(rows) > len(self.queue):
-                place = 0
-            self.queue[place : place + len(rows)] = rows
-            self.place[0] = place + len(rows)
-            """,
-            after="""
-            # torch.compile cannot trace this method: it calls it as one operator.
-            if (
-                torch.compiler.is_dynamo_compiling()
-                and _fits_an_update(self, ("place", "queue"), (), rows)
-            ):
-                return _put_operator(self, rows)
-            place = int(self.place)
-            if place + len(rows) > len(self.queue):
-                place = 0
-            self.queue[place : place + len(rows)] = rows
-            self.place[0] = place + len(rows)
-            """,
-            setup=_METHOD,
-            inputs=("torch.randn(2, 3)",),
-        ),
-        Declined(
-            source="""
-            return torch.unique(x)
-            """,
-            because="may depend on `torch.unique(x)`",
-            setup=_FUNCTION,
-        ),
-        Example(
-            before="""
-            packed = nn.utils.rnn.pack_padded_sequence(x, [3, 2], batch_first=True)
-            packed, (h, c) = self.lstm(packed)
-            x, _ = nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
-            """,
-            after="""
-            if (
-                torch.compiler.is_dynamo_compiling()
-                and _fits_recurrent(self, "lstm", torch.nn.LSTM, x)
-            ):
-                # torch.compile does not trace packed sequences: it calls what is done with this one as one operator.
-                x, (h, c), _ = _packed_lstm_operator(self, x, [3, 2], _longest_in_graph([3, 2]))
-            else:
-                packed = nn.utils.rnn.pack_padded_sequence(x, [3, 2], batch_first=True)
-                packed, (h, c) = self.lstm(packed)
-                x, _ = nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
-            """,
-            setup=_SETUP,
-            inputs=("torch.randn(2, 3, 4)", "torch.randn(2, 4, 4)"),
-        ),
-        Declined(
-            source="""
-            packed = nn.utils.rnn.pack_padded_sequence(x, [3, 2], batch_first=True)
-            packed, _ = self.lstm(packed)
-            """,
-            because="is not padded by the next statement",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            x = nn.functional.relu(x)
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

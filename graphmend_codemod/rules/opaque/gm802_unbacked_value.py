@@ -23,25 +23,10 @@ import ast
 
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor, lengths: torch.LongTensor):
-        ...
-        return x
-"""
-_INPUTS = (
-    "torch.ones(2, 3), torch.tensor([1, 2])",
-    "torch.ones(2, 3) - 1, torch.tensor([3, 3])",
-)
 
 rule = Rule(
     code="GM802",
@@ -52,53 +37,6 @@ rule = Rule(
     contract=Contract(
         cost=Cost.NONE,
         compiled_exceptions="kept, but that a mask is larger or smaller than what it selects from is not noticed",
-    ),
-    examples=(
-        Example(
-            before="""
-            longest = int(lengths.max())
-            x = x + torch.arange(longest).sum()
-            """,
-            after="""
-            if torch.compiler.is_compiling():
-                longest = _integer_in_graph(lengths.max())
-            else:
-                longest = int(lengths.max())
-            x = x + torch.arange(longest).sum()
-            """,
-            setup=_SETUP,
-            inputs=_INPUTS,
-        ),
-        Example(
-            before="""
-            rows = x[lengths > 1, :2]
-            x = x + rows.square().sum()
-            """,
-            after="""
-            if torch.compiler.is_compiling():
-                rows = x[(*_places_in_graph(lengths > 1), slice(None, 2))]
-            else:
-                rows = x[lengths > 1, :2]
-            x = x + rows.square().sum()
-            """,
-            setup=_SETUP,
-            inputs=_INPUTS,
-        ),
-        Declined(
-            source="""
-            rows = x[lengths > 1]
-            if len(rows) > 2:
-                x = x[: len(rows)] + rows.sum()
-            """,
-            because="a branch or loop depends on `rows`",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            x = x[:, : x.shape[1] // 2]
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

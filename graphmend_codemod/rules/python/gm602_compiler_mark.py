@@ -16,22 +16,9 @@ import ast
 from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.core.findings import Original, Safety
 from graphmend_codemod.rules.framework.edits import beside
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.argument_effects import effect_in
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor):
-        keys = torch.zeros_like(x)
-        values = torch.zeros_like(x)
-        ...
-        return keys + x, values - x
-"""
 
 rule = Rule(
     code="GM602",
@@ -43,54 +30,6 @@ rule = Rule(
         cost=Cost.NONE,
         compiled_state="the mark is not set on tensors that are made while Dynamo traces",
         may_raise=False,
-    ),
-    examples=(
-        Example(
-            before="""
-            # The addresses do not change.
-            torch._dynamo.mark_static_address(keys)
-            torch._dynamo.mark_static_address(values)
-            """,
-            after="""
-            # The addresses do not change.
-            if not torch.compiler.is_compiling():
-                torch._dynamo.mark_static_address(keys)
-                torch._dynamo.mark_static_address(values)
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4)",),
-        ),
-        Example(
-            before="""
-            torch._dynamo.maybe_mark_dynamic(keys, 0)
-            """,
-            after="""
-            if not torch.compiler.is_compiling():
-                torch._dynamo.maybe_mark_dynamic(keys, 0)
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4)",),
-        ),
-        Declined(
-            source="""
-            torch._dynamo.graph_break()
-            """,
-            because="requests a graph break",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            torch._dynamo.mark_static_address(values.add_(1))
-            """,
-            because="`values.add_(1)` in its arguments would not run under torch.compile",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            torch._dynamo.mark_static(keys, 0)
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

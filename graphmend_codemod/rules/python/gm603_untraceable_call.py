@@ -27,30 +27,10 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.traceable_equivalents import HELPERS, NAMES, Twin, is_choice, replacement, twin_of
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
-
-_SETUP = """
-import random
-
-import torch
-from torch import nn
-from torch.autograd import Variable
-from tqdm import tqdm
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(4, 4)
-        self.register_buffer("table", torch.ones(8, 4))
-
-    def forward(self, x: torch.Tensor):
-        ...
-        return self.linear(x)
-"""
 
 rule = Rule(
     code="GM603",
@@ -60,86 +40,6 @@ rule = Rule(
     safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.NONE, compiled_logs="progress bars and warnings of deprecated functions are dropped, others kept"
-    ),
-    examples=(
-        Example(
-            before="""
-            x = x + Variable(self.table[: x.size(0)], requires_grad=False)
-            """,
-            after="""
-            x = x + (
-                _variable_while_tracing
-                if torch.compiler.is_compiling()
-                else Variable
-            )(self.table[: x.size(0)], requires_grad=False)
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4)",),
-        ),
-        Example(
-            before="""
-            for step in tqdm(range(3), disable=True):
-                x = x + step
-            """,
-            after="""
-            for step in (
-                _tqdm_while_tracing if torch.compiler.is_compiling() else tqdm
-            )(range(3), disable=True):
-                x = x + step
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4)",),
-        ),
-        Example(
-            before="""
-            x = x * random.random()
-            x.add_(0.5, x)
-            """,
-            after="""
-            x = x * (
-                random.uniform(0.0, 1.0)
-                if torch.compiler.is_compiling()
-                else random.random()
-            )
-            if torch.compiler.is_compiling() and isinstance(x, torch.Tensor):
-                x.add_(x, alpha=0.5)
-            else:
-                x.add_(0.5, x)
-            """,
-            setup=_SETUP,
-        ),
-        Example(
-            before="""
-            x = x + x.data.new().resize_(x.size(0), 1).fill_(2)
-            """,
-            after="""
-            x = x + (
-                x.data.new_empty(x.size(0), 1)
-                if torch.compiler.is_compiling() and isinstance(x.data, torch.Tensor)
-                else x.data.new().resize_(x.size(0), 1)
-            ).fill_(2)
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(3, 4)",),
-        ),
-        Declined(
-            source="""
-            bar = tqdm(range(3))
-            for step in bar:
-                x = x + step
-                bar.set_description(f"step {step}")
-            """,
-            because="the progress bar is used elsewhere",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            x = x.detach()
-            x = x.clone().add_(x, alpha=0.5)
-            x = x * random.uniform(0.0, 1.0)
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

@@ -28,24 +28,9 @@ from graphmend_codemod.analysis.scope import SCOPES, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety, Span
 from graphmend_codemod.project.index.facts import AttributeKind as _Held
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.gradients.gradient_leaves import is_constant, new_leaf, stored
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.net = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
-
-    def forward(self, x: torch.Tensor):
-        ...
-"""
-_INPUTS = ("torch.randn(2, 3)", "torch.randn(4, 3)")
 
 rule = Rule(
     code="GM604",
@@ -56,46 +41,6 @@ rule = Rule(
     contract=Contract(
         cost=Cost.NONE,
         compiled_exceptions="kept, but for what depends on no input, or where gradients are off, zeros are no error",
-    ),
-    examples=(
-        Example(
-            before="""
-            with torch.enable_grad():
-                x = x.clone().requires_grad_()
-                y = self.net(x)
-            slope = torch.autograd.grad(y, x, torch.ones_like(y), create_graph=True)[0]
-            return y, slope
-            """,
-            after="""
-            if torch.compiler.is_compiling() and _change_nothing(self.net):
-                # Dynamo traces `torch.func.vjp`, and not `torch.autograd.grad`.
-                with torch.enable_grad():
-                    y, vjp = torch.func.vjp(lambda x: self.net(x), x.clone())
-            else:
-                with torch.enable_grad():
-                    x = x.clone().requires_grad_()
-                    y = self.net(x)
-            if torch.compiler.is_compiling() and _change_nothing(self.net):
-                slope = _gradients_in_graph(y, vjp, torch.ones_like(y), create_graph=True)[0]
-            else:
-                slope = torch.autograd.grad(y, x, torch.ones_like(y), create_graph=True)[0]
-            return y, slope
-            """,
-            setup=_SETUP,
-            inputs=_INPUTS,
-        ),
-        Declined(
-            source="""
-            with torch.enable_grad():
-                x = x.clone().requires_grad_()
-                y = self.net(x)
-            slope = torch.autograd.grad(y, x, torch.ones_like(y), create_graph=True)[0]
-            return y, slope + x
-            """,
-            because="`x` is used behind the gradient",
-            setup=_SETUP,
-        ),
-        Clean(source="return torch.func.vjp(self.net, x)[0]", setup=_SETUP),
     ),
 )
 

@@ -22,27 +22,10 @@ from graphmend_codemod.analysis.values import Origin, ValueKind
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import judged, line_of
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape, is_size
-
-_SETUP = """
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.causal = True
-
-    def forward(self, x: torch.Tensor, mask=None):
-        length = x.shape[2]
-        ...
-        return x
-"""
 
 rule = Rule(
     code="GM605",
@@ -51,59 +34,6 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE),
-    examples=(
-        Example(
-            before="""
-            x = F.scaled_dot_product_attention(x, x, x, is_causal=mask is None and length > 1)
-            """,
-            after="""
-            if torch.compiler.is_compiling():
-                x = F.scaled_dot_product_attention(
-                    x, x, x, is_causal=True if mask is None and length > 1 else False
-                )
-            else:
-                x = F.scaled_dot_product_attention(x, x, x, is_causal=mask is None and length > 1)
-            """,
-            setup=_SETUP,
-            inputs=("torch.randn(1, 2, 5, 4)", "torch.randn(1, 2, 6, 4)", "torch.randn(1, 2, 1, 4)"),
-        ),
-        Example(
-            before="""
-            is_causal = self.causal and x.shape[-2] > 1
-            x = F.scaled_dot_product_attention(x, x, x, is_causal=is_causal)
-            """,
-            after="""
-            if torch.compiler.is_compiling() and isinstance(self.causal, bool):
-                is_causal = True if self.causal and x.shape[-2] > 1 else False
-            else:
-                is_causal = self.causal and x.shape[-2] > 1
-            x = F.scaled_dot_product_attention(x, x, x, is_causal=is_causal)
-            """,
-            setup=_SETUP,
-            inputs=("torch.randn(1, 2, 5, 4)", "torch.randn(1, 2, 6, 4)"),
-        ),
-        Declined(
-            source="""
-            x = F.scaled_dot_product_attention(x, x, x, is_causal=length > 512)
-            """,
-            because="would tie the graph to a range of lengths",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            x = F.scaled_dot_product_attention(x, x, x, is_causal=mask.causal() and length > 1)
-            """,
-            because="`mask.causal()` may be no bool",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            is_causal = True if mask is None and length > 1 else False
-            x = F.scaled_dot_product_attention(x, x, x, is_causal=is_causal)
-            """,
-            setup=_SETUP,
-        ),
-    ),
 )
 
 _FLAG = "is_causal"

@@ -41,12 +41,9 @@ from graphmend_codemod.rules.framework.edits import line_of, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
-    Clean,
     Contract,
     Cost,
-    Declined,
     Diagnostic,
-    Example,
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
@@ -64,34 +61,6 @@ from graphmend_codemod.rules.proofs.numbers.kept_operands import (
 )
 from graphmend_codemod.rules.proofs.numbers.scalar_uses import own_expressions, why_no_tensor
 
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor, ids: torch.LongTensor):
-        ...
-        return x
-"""
-
-_QUEUE = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.size = 4
-        self.register_buffer("queue", torch.zeros(4))
-        self.register_buffer("at", torch.zeros(1, dtype=torch.long))
-
-    def forward(self, x: torch.Tensor):
-        ...
-        return self.queue.clone()
-"""
-
 rule = Rule(
     code="GM401",
     slug="item-in-arithmetic",
@@ -102,140 +71,6 @@ rule = Rule(
         cost=Cost.NONE,
         compiled_logs=FLOAT_WARNING,
         compiled_exceptions="kept; a position outside of its queue, or a slice that eager mode cuts off, raises one",
-    ),
-    examples=(
-        Example(
-            before="""
-            scale = x.max().item()
-            x = x / scale
-            """,
-            after="""
-            if torch.compiler.is_compiling() and isinstance(x, torch.Tensor):
-                # A 0-dim tensor: its number would have to be read back to Python.
-                scale = x.max().detach()
-            else:
-                scale = x.max().item()
-            x = x / scale
-            """,
-            setup=_SETUP,
-            inputs=("torch.randn(3), torch.ones(2, dtype=torch.long)",),
-        ),
-        Example(
-            before="""
-            x = x / max((ids > 0).sum().item(), 1)
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(ids, torch.Tensor)
-                and isinstance(x, torch.Tensor)
-                and x.device == ids.device
-            ):
-                # A 0-dim tensor: its number would have to be read back to Python.
-                x = x / (ids > 0).sum().clamp(min=1)
-            else:
-                x = x / max((ids > 0).sum().item(), 1)
-            """,
-            setup=_SETUP,
-            inputs=("torch.randn(3), torch.ones(2, dtype=torch.long)",),
-        ),
-        Example(
-            before="""
-            tokens = (ids == 1).sum().item()
-            if tokens != x.shape[0]:
-                raise ValueError(f"{tokens} tokens")
-            """,
-            after="""
-            if torch.compiler.is_compiling() and isinstance(ids, torch.Tensor):
-                # A 0-dim tensor: its number would have to be read back to Python.
-                tokens = (ids == 1).sum()
-            else:
-                tokens = (ids == 1).sum().item()
-            if tokens != x.shape[0]:
-                raise ValueError(f"{tokens} tokens")
-            """,
-            setup=_SETUP,
-        ),
-        Example(
-            before="""
-            n = x.shape[0]
-            at = int(self.at)
-            self.queue[at : at + n] = x
-            self.at[0] = (at + n) % self.size
-            """,
-            after="""
-            n = x.shape[0]
-            if (
-                torch.compiler.is_compiling()
-                and not torch.is_grad_enabled()
-                and isinstance(self.at, torch.Tensor)
-                and self.at.dtype == torch.int64
-                and self.at.shape == (1,)
-                and isinstance(x, torch.Tensor)
-                and isinstance(n, int)
-                and isinstance(self.queue, torch.Tensor)
-                and 0 not in self.queue.stride()
-                and isinstance(self.size, int)
-            ):
-                # The position stays in its tensor: its number would have to be read back to Python.
-                at = self.at.reshape(()).clone()
-                self.queue[at + torch.arange(n, device=self.queue.device)] = x.to(self.queue)
-                self.at[0] = (at + n) % self.size
-            else:
-                at = int(self.at)
-                self.queue[at : at + n] = x
-                self.at[0] = (at + n) % self.size
-            """,
-            setup=_QUEUE,
-            inputs=("torch.randn(2)",),
-        ),
-        Example(
-            before="""
-            step = self.at.item()
-            if self.training:
-                x = x * 0.5**step
-            """,
-            after="""
-            if torch.compiler.is_compiling() and not self.training:
-                # Nothing uses the number where this is so, and to read it back would end the graph.
-                step = None
-            else:
-                step = self.at.item()
-            if self.training:
-                x = x * 0.5**step
-            """,
-            setup=_QUEUE.replace("self.queue.clone()", "x + self.queue"),
-        ),
-        Declined(
-            source="""
-            longest = ids.max().item()
-            x = x[:longest]
-            """,
-            because="is used as a Python number in `:longest`",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            count = ids.sum().item()
-            x = x * count
-            """,
-            because="may have a different dtype from `count`",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            longest = other["lengths"].max().item()
-            x = x / longest
-            """,
-            because="cannot infer that",
-            setup=_SETUP.replace("ids: torch.LongTensor", "other"),
-        ),
-        Clean(
-            source="""
-            x = x / x.max()
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

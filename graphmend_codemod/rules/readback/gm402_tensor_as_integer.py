@@ -25,12 +25,9 @@ from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import (
     ASKS_CLASSES,
-    Clean,
     Contract,
     Cost,
-    Declined,
     Diagnostic,
-    Example,
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
@@ -40,59 +37,6 @@ from graphmend_codemod.rules.proofs.numbers.known_callers import KnownCallers, i
 from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
 from graphmend_codemod.rules.proofs.numbers.number_loops import iterated
 from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, maps: list[torch.Tensor]):
-        sizes = []
-        for each in maps:
-            height, width = each.shape
-            sizes.append((height, width))
-        shapes = torch.as_tensor(sizes, dtype=torch.long, device=maps[0].device)
-        ...
-"""
-_SPLIT = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, maps: list[torch.Tensor]):
-        rows = [each.shape[0] for each in maps[1:]]
-        lengths = torch.tensor(rows)
-        ...
-"""
-_CALLING = """
-import torch
-from torch import nn
-
-
-class Grid(nn.Module):
-    @staticmethod
-    def points(shapes, scale):
-        points = []
-        for height, width in shapes:
-            points.append(torch.linspace(0.5, height - 0.5, height)[:, None] / (scale * width))
-        return torch.cat(points)
-
-    def forward(self, shapes, shape_list, scale):
-        ...
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.grid = Grid()
-
-    def forward(self, maps: list[torch.Tensor]):
-        shape_list = [tuple(each.shape) for each in maps]
-        shapes = torch.as_tensor(shape_list, dtype=torch.long)
-        return self.grid(shapes, shape_list, scale=maps[0].sum())
-"""
 
 rule = Rule(
     code="GM402",
@@ -104,69 +48,6 @@ rule = Rule(
         cost=Cost.NONE,
         cost_note="sizes are constants: another list of sizes may recompile",
         compiled_state=ASKS_CLASSES,
-    ),
-    examples=(
-        Example(
-            before="""
-            rows = []
-            for height, width in shapes:
-                rows.append(torch.arange(height) * width)
-            return torch.cat(rows)
-            """,
-            after="""
-            rows = []
-            for height, width in sizes if torch.compiler.is_compiling() else shapes:
-                rows.append(torch.arange(height) * width)
-            return torch.cat(rows)
-            """,
-            setup=_SETUP,
-            inputs=("[torch.ones(2, 3), torch.ones(4, 1)]",),
-        ),
-        Example(
-            before="""
-            return self.points(shapes, scale)
-            """,
-            after="""
-            return self.points(shape_list if torch.compiler.is_compiling() else shapes, scale)
-            """,
-            setup=_CALLING,
-            inputs=("[torch.ones(2, 3), torch.ones(4, 1)]",),
-        ),
-        Example(
-            before="""
-            return maps[0].split(lengths.tolist())[0]
-            """,
-            after="""
-            return maps[0].split(rows if torch.compiler.is_compiling() else lengths.tolist())[0]
-            """,
-            setup=_SPLIT,
-            inputs=("[torch.ones(3, 2), torch.ones(1, 2), torch.ones(2, 2)]",),
-        ),
-        Declined(
-            source="""
-            other = rows
-            other.reverse()
-            return maps[0].split(lengths.tolist())[0]
-            """,
-            because="`other.reverse()` may change `rows` or `lengths`",
-            setup=_SPLIT,
-        ),
-        Declined(
-            source="""
-            rows = []
-            for height, width in shapes:
-                rows.append(torch.arange(height) * width.float())
-            return torch.cat(rows)
-            """,
-            because="`width.float` does not exist on a Python number",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            return [height * width for height, width in sizes]
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

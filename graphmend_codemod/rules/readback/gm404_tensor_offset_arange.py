@@ -21,42 +21,10 @@ from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.analysis.values import INT64, ValueKind
 from graphmend_codemod.core.findings import Edit, Safety
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor, mask: torch.BoolTensor):
-        start = mask.sum()
-        ...
-        return x * places[:, None]
-"""
-_CACHE = """
-import torch
-from torch import nn
-
-
-class Cache:
-    def __init__(self, length):
-        self.used = torch.zeros(length, dtype=torch.bool)
-
-    def get_seq_length(self) -> int:
-        return (self.used > 0).sum()
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor, cache=None):
-        if cache is None:
-            cache = Cache(8)
-        ...
-        return x * places[:, None]
-"""
 
 rule = Rule(
     code="GM404",
@@ -65,67 +33,6 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE),
-    examples=(
-        Example(
-            before="""
-            places = torch.arange(start, start + len(x), device=x.device)
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(start, torch.Tensor)
-                and start.dtype == torch.int64
-            ):
-                # The length is known: only where it starts is in a tensor.
-                places = start.to(x.device) + torch.arange(len(x), device=x.device)
-            else:
-                places = torch.arange(start, start + len(x), device=x.device)
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(3, 2), torch.tensor([True, False, True])", "torch.ones(3, 2), torch.zeros(3) > 1"),
-        ),
-        Example(
-            before="""
-            seen = cache.get_seq_length() if cache is not None else 0
-            places = torch.arange(seen, seen + len(x), device=x.device)
-            """,
-            after="""
-            seen = cache.get_seq_length() if cache is not None else 0
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(seen, torch.Tensor)
-                and seen.dim() == 0
-                and seen.dtype == torch.int64
-            ):
-                # The length is known: only where it starts is in a tensor.
-                places = seen.to(x.device) + torch.arange(len(x), device=x.device)
-            else:
-                places = torch.arange(seen, seen + len(x), device=x.device)
-            """,
-            setup=_CACHE,
-            inputs=("torch.ones(3, 2)",),
-        ),
-        Declined(
-            source="""
-            places = torch.arange(start, start + mask.sum())
-            """,
-            because="cannot infer that `mask.sum()` is a Python number",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            places = torch.arange(start, start + x.shape[0], dtype=torch.float16)
-            """,
-            because="`dtype=torch.float16` may round",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            places = torch.arange(2, 2 + x.shape[0])
-            """,
-            setup=_SETUP,
-        ),
-    ),
 )
 
 _COMMENT = "# The length is known: only where it starts is in a tensor."

@@ -25,12 +25,9 @@ from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import (
     ASKS_CLASSES,
-    Clean,
     Contract,
     Cost,
-    Declined,
     Diagnostic,
-    Example,
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
@@ -42,25 +39,6 @@ from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.default_ranges import Made, asked_for_none, changes, made_where_none
 from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor, positions=None):
-        ...
-        return x[:, None] * mask
-"""
-_CALLING = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    ...
-"""
-
 rule = Rule(
     code="GM405",
     slug="arange-end-readback",
@@ -71,83 +49,6 @@ rule = Rule(
         cost=Cost.NONE,
         compiled_exceptions="kept, but for an empty range, which has the size 0",
         compiled_state=ASKS_CLASSES,
-    ),
-    examples=(
-        Example(
-            before="""
-            if positions is None:
-                positions = torch.arange(x.shape[0], device=x.device)
-            length = positions[-1] + 1
-            mask = torch.arange(length) > positions.reshape(-1, 1)
-            """,
-            after="""
-            end_of_positions = None
-            if positions is None:
-                positions = torch.arange(x.shape[0], device=x.device)
-                end_of_positions = x.shape[0]
-            if torch.compiler.is_compiling() and type(end_of_positions) is int:
-                # Known without reading it out of the tensor.
-                length = end_of_positions
-            else:
-                length = positions[-1] + 1
-            mask = torch.arange(length) > positions.reshape(-1, 1)
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(3)", "torch.ones(5)"),
-        ),
-        Example(
-            before="""
-            def later(self, positions):
-                length = positions[-1] + 1
-                return torch.arange(length) > positions.reshape(-1, 1)
-
-            def forward(self, x: torch.Tensor, positions=None):
-                if positions is None:
-                    positions = torch.arange(x.shape[0])
-                mask = self.later(positions)
-                return x[:, None] * mask
-            """,
-            after="""
-            def later(self, positions, end_of_positions=None):
-                if torch.compiler.is_compiling() and type(end_of_positions) is int:
-                    # Known without reading it out of the tensor.
-                    length = end_of_positions
-                else:
-                    length = positions[-1] + 1
-                return torch.arange(length) > positions.reshape(-1, 1)
-
-            def forward(self, x: torch.Tensor, positions=None):
-                end_of_positions = None
-                if positions is None:
-                    positions = torch.arange(x.shape[0])
-                    end_of_positions = x.shape[0]
-                if torch.compiler.is_compiling() and type(self).later is Model.later:
-                    mask = self.later(positions, end_of_positions=end_of_positions)
-                else:
-                    mask = self.later(positions)
-                return x[:, None] * mask
-            """,
-            setup=_CALLING,
-            inputs=("torch.ones(3)", "torch.ones(5)"),
-        ),
-        Declined(
-            source="""
-            if positions is None:
-                positions = torch.arange(x.shape[0], device=x.device)
-            length = positions[-1] + 1
-            mask = torch.arange(length) > length.float()
-            """,
-            because="`length.float` does not exist on a Python number",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            if positions is None:
-                positions = torch.arange(x.shape[0], device=x.device)
-            mask = positions[-1] + 1
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

@@ -25,35 +25,12 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Helper, Replacement, Safety
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.integer_sizes import PAD, Methods
 from graphmend_codemod.rules.proofs.sizes.integer_tensors import SUFFIX, Integers, own_attribute, strangers
 from graphmend_codemod.rules.proofs.sizes.integer_ways import Quotient, Way
-
-_SETUP = """
-import math
-
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-
-class Model(nn.Module):
-    ...
-"""
-
-_WIDTH = _SETUP.replace(
-    "    ...",
-    """\
-    def __init__(self, span: int = 3):
-        super().__init__()
-        self.span = span
-        self.register_buffer("width", torch.tensor(span, dtype=torch.int64), persistent=False)
-
-    ...""",
-)
 
 rule = Rule(
     code="GM406",
@@ -62,145 +39,6 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE),
-    examples=(
-        Example(
-            before="""
-            def __init__(self, span: int = 3):
-                super().__init__()
-                self.span = span
-                self.register_buffer("width", torch.tensor(span, dtype=torch.int64), persistent=False)
-
-            def forward(self, x: torch.Tensor):
-                return F.pad(x, (self.width, self.width // 2))
-            """,
-            after='''
-            def __init__(self, span: int = 3):
-                super().__init__()
-                self.span = span
-                self.register_buffer("width", torch.tensor(span, dtype=torch.int64), persistent=False)
-
-            def _width_as_int(self) -> int:
-                """The Python number that `width` was made of."""
-                return self.span
-
-            def forward(self, x: torch.Tensor):
-                if torch.compiler.is_compiling() and type(self) is Model and type(self.span) is int:
-                    return F.pad(x, (self._width_as_int(), self._width_as_int() // 2))
-                else:
-                    return F.pad(x, (self.width, self.width // 2))
-            ''',
-            setup=_SETUP,
-            inputs=("torch.ones(2, 3)", "torch.ones(2, 5)"),
-        ),
-        Example(
-            before="""
-            def __init__(self, size: int = 7, stride: int = 3):
-                super().__init__()
-                self.conv = nn.Conv1d(1, 1, size, stride)
-                stride = torch.tensor(self.conv.stride[0], dtype=torch.int64)
-                self.register_buffer("stride", stride, persistent=False)
-                self.register_buffer("size", torch.tensor(self.conv.kernel_size[0]), persistent=False)
-
-            def _missing(self, x: torch.Tensor):
-                length = x.shape[-1]
-                steps = (length - self.size) / self.stride + 1
-                steps = torch.ceil(steps).to(torch.int64) - 1
-                return steps * self.stride + self.size - length
-
-            def forward(self, x: torch.Tensor):
-                missing = self._missing(x)
-                return self.conv(F.pad(x, (0, missing)))
-            """,
-            after='''
-            def __init__(self, size: int = 7, stride: int = 3):
-                super().__init__()
-                self.conv = nn.Conv1d(1, 1, size, stride)
-                stride = torch.tensor(self.conv.stride[0], dtype=torch.int64)
-                self.register_buffer("stride", stride, persistent=False)
-                self.register_buffer("size", torch.tensor(self.conv.kernel_size[0]), persistent=False)
-
-            def _stride_as_int(self) -> int:
-                """The Python number that `stride` was made of."""
-                return self.conv.stride[0]
-
-            def _size_as_int(self) -> int:
-                """The Python number that `size` was made of."""
-                return self.conv.kernel_size[0]
-
-            def _missing(self, x: torch.Tensor):
-                length = x.shape[-1]
-                if (
-                    torch.compiler.is_compiling()
-                    and type(self) is Model
-                    and _rounds_exactly(length - self._size_as_int(), self._stride_as_int())
-                ):
-                    steps = (length - self._size_as_int()) / self._stride_as_int() + 1
-                    steps = math.ceil(steps) - 1
-                    return steps * self._stride_as_int() + self._size_as_int() - length
-                else:
-                    steps = (length - self.size) / self.stride + 1
-                    steps = torch.ceil(steps).to(torch.int64) - 1
-                    return steps * self.stride + self.size - length
-
-            def forward(self, x: torch.Tensor):
-                missing = self._missing(x)
-                return self.conv(F.pad(x, (0, missing)))
-            ''',
-            setup=_SETUP,
-            inputs=("torch.ones(2, 1, 7)", "torch.ones(2, 1, 12)", "torch.ones(2, 1, 15)"),
-        ),
-        Declined(
-            source="""
-            def forward(self, x: torch.Tensor):
-                return F.pad(x, (self.width, 0))
-            """,
-            because="may be loaded with another number",
-            setup=_WIDTH.replace(", persistent=False", ""),
-        ),
-        Declined(
-            source="""
-            def widen(self):
-                self.width += 1
-
-            def forward(self, x: torch.Tensor):
-                return F.pad(x, (self.width, 0))
-            """,
-            because="`self.width` is assigned again",
-            setup=_WIDTH,
-        ),
-        Declined(
-            source="""
-            def forward(self, x: torch.Tensor):
-                width = self.width + 1
-                return F.pad(x, (width, 0)) * width
-            """,
-            because="`width` may be needed as a Tensor",
-            setup=_WIDTH,
-        ),
-        Declined(
-            source="""
-            def __init__(self, width: int = 3):
-                super().__init__()
-                self.register_buffer("width", torch.tensor(width, dtype=torch.int64), persistent=False)
-
-            def forward(self, x: torch.Tensor):
-                return F.pad(x, (self.width, 0))
-            """,
-            because="`width` is known to be a Python integer only in the constructor",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            def __init__(self, width: int = 3):
-                super().__init__()
-                self.width = width
-
-            def forward(self, x: torch.Tensor):
-                return F.pad(x, (self.width, 0))
-            """,
-            setup=_SETUP,
-        ),
-    ),
 )
 
 _SAYS = '"""The Python number that `{}` was made of."""'

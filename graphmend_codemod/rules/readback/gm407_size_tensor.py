@@ -27,23 +27,11 @@ from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, p
 from graphmend_codemod.core.findings import Edit, Helper, Safety
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.joined_sizes import AS_SIZE, is_shape_here, listed_elements, made_of_sizes
 from graphmend_codemod.rules.proofs.sizes.listed_numbers import from_lists, numbers_read
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor):
-        inner = x.shape[2:]
-        ...
-        return x
-"""
 
 rule = Rule(
     code="GM407",
@@ -52,108 +40,6 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE),
-    examples=(
-        Example(
-            before="""
-            shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner, dtype=torch.long)], dim=0)
-            x = x.reshape(shape.tolist())
-            """,
-            after="""
-            if torch.compiler.is_compiling():
-                # Sizes in a list: a tensor would have to be read back.
-                shape = [-1, *inner]
-                x = x.reshape(shape)
-            else:
-                shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner, dtype=torch.long)], dim=0)
-                x = x.reshape(shape.tolist())
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 3, 4, 5)", "torch.ones(2, 3, 7, 1)"),
-        ),
-        Example(
-            before="""
-            shape = torch.tensor([x.shape[0], -1])
-            x = x.reshape(shape.tolist())
-            """,
-            after="""
-            if torch.compiler.is_compiling():
-                # Sizes in a list: a tensor would have to be read back.
-                shape = [x.shape[0], -1]
-                x = x.reshape(shape)
-            else:
-                shape = torch.tensor([x.shape[0], -1])
-                x = x.reshape(shape.tolist())
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 3, 4, 5)",),
-        ),
-        Example(
-            before="""
-            lengths = torch.tensor([each.shape[0] for each in x], device=x.device)
-            columns = torch.arange(lengths.amax().item(), device=x.device)
-            x = x * (columns < lengths[:, None])
-            """,
-            after="""
-            numbers_in_lengths = (
-                [each.shape[0] for each in x]
-                if torch.compiler.is_compiling()
-                else None
-            )
-            lengths = torch.tensor([each.shape[0] for each in x], device=x.device)
-            if (
-                torch.compiler.is_compiling()
-                and numbers_in_lengths
-                and all(type(n) is int for n in numbers_in_lengths)
-            ):
-                # From the list that the tensor was made of: its numbers would have to be read back.
-                columns = torch.arange(max(numbers_in_lengths), device=x.device)
-            else:
-                columns = torch.arange(lengths.amax().item(), device=x.device)
-            x = x * (columns < lengths[:, None])
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 3)", "torch.ones(2, 5)", "torch.ones(2, 6)"),
-        ),
-        Declined(
-            source="""
-            lengths = torch.tensor([each.shape[0] for each in x], device=x.device)
-            lengths[0] = x.argmax()
-            columns = torch.arange(lengths.amax().item(), device=x.device)
-            """,
-            because="may write in place to `lengths`",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner, dtype=torch.long)])
-            x = x.reshape(shape.tolist()) + shape.sum()
-            """,
-            because="`shape.sum` needs a Tensor",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner, dtype=torch.long)])
-            x = x.reshape([length + 0.0 for length in shape.tolist()])
-            """,
-            because="may need Python numbers",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            shape = torch.cat([torch.as_tensor([-1]), x.sum(0)])
-            x = x.reshape(shape.tolist())
-            """,
-            because="cannot infer that `x.sum(0)` is made of sizes",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            x = x.reshape([-1, *inner])
-            """,
-            setup=_SETUP,
-        ),
-    ),
 )
 
 _FILLS = frozenset({"torch.zeros", "torch.ones", "torch.empty"})

@@ -17,26 +17,9 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Original, Safety
 from graphmend_codemod.rules.framework.edits import beside, judged
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.sizes.truncated_table import Table, TableReader, greatest_of
-
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.weights = nn.ParameterList([nn.Parameter(torch.randn(6, 1, 3)), nn.Parameter(torch.randn(1, 4, 2))])
-
-    def forward(self, positions: torch.Tensor):
-        count = positions.shape[0]
-        parts = [weight.expand((count,) + (6, 4) + weight.shape[-1:]) for weight in self.weights]
-        ...
-        return table
-"""
 
 rule = Rule(
     code="GM408",
@@ -45,72 +28,6 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE, compiled_exceptions="a row behind the part that is cut out is no error"),
-    examples=(
-        Example(
-            before="""
-            last = positions.max().item()
-            columns = -(-(last + 1) // 4)
-            # those that are used
-            table = torch.cat([part[:, :columns] for part in parts], dim=-1)
-            table = torch.reshape(table, (count, -1, table.shape[-1]))
-            table = torch.cat(
-                [torch.index_select(table[i], 0, positions[i]).unsqueeze(0) for i in range(count)], dim=0
-            )
-            """,
-            after="""
-            if torch.compiler.is_compiling() and all(part.dim() > 2 and part.shape[0] == count for part in parts):
-                # Rows are picked in each part, so nothing has to be cut off by a number.
-                table = torch.cat(
-                    [
-                        torch.stack(
-                            [torch.index_select(part[i].flatten(0, -2), 0, positions[i]) for i in range(count)]
-                        )
-                        for part in parts
-                    ],
-                    dim=-1,
-                )
-            else:
-                last = positions.max().item()
-                columns = -(-(last + 1) // 4)
-                # those that are used
-                table = torch.cat([part[:, :columns] for part in parts], dim=-1)
-                table = torch.reshape(table, (count, -1, table.shape[-1]))
-                table = torch.cat(
-                    [torch.index_select(table[i], 0, positions[i]).unsqueeze(0) for i in range(count)], dim=0
-                )
-            """,
-            setup=_SETUP,
-            inputs=("torch.tensor([[0, 1, 2], [5, 3, 9]])", "torch.tensor([[23, 0, 7]])"),
-        ),
-        Declined(
-            source="""
-            last = positions.max().item()
-            table = torch.cat([part[:, :last] for part in parts], dim=-1)
-            table = torch.reshape(table, (count, -1, table.shape[-1]))
-            table = torch.stack([torch.index_select(table[i], 0, positions[i]) for i in range(count)])
-            table = table + last
-            """,
-            because="`last` is used for more than the cut",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            last = positions.max().item()
-            table = torch.cat([part[:, :last] for part in parts], dim=-1)
-            table = torch.reshape(table, (count, -1, table.shape[-1]))
-            table = torch.stack([table[i][positions[i]] for i in range(count)])
-            other = torch.index_select(table, 0, positions[0])
-            """,
-            because="`table[i][positions[i]]` is not a `torch.index_select` of a row of the table",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            table = parts[0][:, : positions.shape[1]]
-            """,
-            setup=_SETUP,
-        ),
-    ),
 )
 
 _COMMENT = "# Rows are picked in each part, so nothing has to be cut off by a number."

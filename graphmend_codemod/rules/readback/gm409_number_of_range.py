@@ -27,12 +27,9 @@ from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import (
     ASKS_CLASSES,
-    Clean,
     Contract,
     Cost,
-    Declined,
     Diagnostic,
-    Example,
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
@@ -42,30 +39,6 @@ from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.counted_numbers import Counted, counted, is_element_of
 from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Layer(nn.Module):
-    def forward(self, x: torch.Tensor, positions=None):
-        if positions is not None and positions[0] > 0:
-            x = x * 2
-        return x + 1
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = Layer()
-        self.width = 4
-
-    def forward(self, x: torch.Tensor, positions=None):
-        if positions is None:
-            ...
-        return self.layer(x, positions=positions)
-"""
-
 rule = Rule(
     code="GM409",
     slug="number-of-range",
@@ -73,54 +46,6 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE, compiled_state=ASKS_CLASSES),
-    examples=(
-        Example(
-            before="""
-            positions = torch.arange(0, self.width, device=x.device)
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(self.width, int)
-                and type(self.layer) is Layer
-            ):
-                # Numbers of it decide branches, and would have to be read out of a tensor.
-                positions = range(0, self.width)
-            else:
-                positions = torch.arange(0, self.width, device=x.device)
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(3)", "torch.ones(5)"),
-        ),
-        Declined(
-            source="""
-            positions = torch.arange(0, self.width, device=x.device)
-            x = x + positions.sum()
-            """,
-            because="`positions.sum` in `Model.forward` may need a Tensor",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            positions = torch.arange(0, self.width, dtype=torch.float32)
-            """,
-            because="does not count in integers",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            positions = torch.arange(0, x.shape[0])
-            """,
-            because="`x.shape[0]` may be a size",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            positions = torch.zeros(4)
-            """,
-            setup=_SETUP,
-        ),
-    ),
 )
 
 

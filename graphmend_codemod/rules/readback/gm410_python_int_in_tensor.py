@@ -30,12 +30,9 @@ from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import (
     ASKS_CLASSES,
-    Clean,
     Contract,
     Cost,
-    Declined,
     Diagnostic,
-    Example,
     Rule,
 )
 from graphmend_codemod.rules.framework.site import Site
@@ -45,26 +42,6 @@ from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 if TYPE_CHECKING:
     from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 
-_SETUP = """
-import numpy as np
-import torch
-from torch import nn
-
-
-def gated(x, channels):
-    return torch.tanh(x[:, :channels]) * torch.sigmoid(x[:, channels:])
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.wide = 3
-        self.ranges = {"first": (0, 2), "second": [2, 6]}
-
-    def forward(self, x: torch.Tensor):
-        ...
-        return x
-"""
 
 rule = Rule(
     code="GM410",
@@ -73,93 +50,6 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE, compiled_state=ASKS_CLASSES),
-    examples=(
-        Example(
-            before="""
-            channels = torch.IntTensor([self.wide])
-            x = gated(x, channels[0])
-            """,
-            after="""
-            channels = torch.IntTensor([self.wide])
-            if torch.compiler.is_dynamo_compiling() and isinstance(self.wide, int):
-                # The number itself: it would have to be read out of the tensor.
-                x = gated(x, self.wide)
-            else:
-                x = gated(x, channels[0])
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 6)", "torch.ones(4, 6)"),
-        ),
-        Example(
-            before="""
-            bounds = np.array(self.ranges["second"])
-            x = x[:, bounds[0] : bounds[1]]
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(self.ranges["second"], (tuple, list))
-                and all(type(n) is int for n in self.ranges["second"])
-            ):
-                # The number itself: it would have to be read out of the tensor.
-                bounds = tuple(self.ranges["second"])
-            else:
-                bounds = np.array(self.ranges["second"])
-            x = x[:, bounds[0] : bounds[1]]
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 6)", "torch.ones(4, 7)"),
-        ),
-        Example(
-            before="""
-            ends = torch.LongTensor([x.shape[1] // 2, self.wide])
-            middle = ends[0] + 1
-            x = x[:, ends[0] : max(middle, ends[1])]
-            """,
-            after="""
-            if torch.compiler.is_compiling() and isinstance(self.wide, int):
-                # Numbers that bound slices: they would have to be read out of a tensor.
-                ends = [x.shape[1] // 2, self.wide]
-            else:
-                ends = torch.LongTensor([x.shape[1] // 2, self.wide])
-            middle = ends[0] + 1
-            x = x[:, ends[0] : max(middle, ends[1])]
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 6)", "torch.ones(4, 9)"),
-        ),
-        Declined(
-            source="""
-            bounds = np.array(self.ranges["second"])
-            x = x[:, bounds[0] : bounds[1]] + bounds.sum()
-            """,
-            because="`bounds` may be used as an array",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            channels = torch.IntTensor([self.wide])
-            x = gated(x, channels[0]) + channels
-            """,
-            because="`gated(x, channels[0]) + channels` in `Model.forward` may need a Tensor",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            channels = torch.LongTensor([x.sum()])
-            x = gated(x, channels[0])
-            """,
-            because="cannot infer that `x.sum()` is an integer",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            channels = torch.IntTensor([self.wide])
-            x = x + channels[0]
-            """,
-            setup=_SETUP,
-        ),
-    ),
 )
 
 

@@ -27,23 +27,11 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.edits import line_of
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.fixed_forms import FixedForm, candidates, fixed_form
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
-
-_SETUP = """
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor, t: torch.Tensor, n: int):
-        ...
-        return x
-"""
 
 rule = Rule(
     code="GM411",
@@ -53,140 +41,6 @@ rule = Rule(
     safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.NONE, compiled_exceptions="kept, but for a negative class, which compiled code gives a row of zeros"
-    ),
-    examples=(
-        Example(
-            before="""
-            best = x.mean(0).argmax()
-            x = x * x[:, best].relu().unsqueeze(1)
-            """,
-            after="""
-            best = x.mean(0).argmax()
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(x, torch.Tensor)
-                and isinstance(best, torch.Tensor)
-                and best.dim() == 0
-                and best.dtype == torch.int64
-                and best.device == x.device
-            ):
-                # The number stays in its tensor: to read it back would end the graph.
-                x = x * x[:, best.reshape(1)].squeeze(1).relu().unsqueeze(1)
-            else:
-                x = x * x[:, best].relu().unsqueeze(1)
-            """,
-            setup=_SETUP,
-            inputs=("torch.randn(3, 5), torch.zeros(2, dtype=torch.long), 4",),
-        ),
-        Example(
-            before="""
-            x = torch.roll(x, -int(t[0]), -1)
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(x, torch.Tensor)
-                and isinstance(t, torch.Tensor)
-                and t.dim() == 1
-                and t.dtype == torch.int64
-                and t.device == x.device
-            ):
-                # The number stays in its tensor: to read it back would end the graph.
-                x = x.index_select(
-                    -1,
-                    (torch.arange(x.size(-1), device=x.device) + t[0])
-                    % x.size(-1),
-                )
-            else:
-                x = torch.roll(x, -int(t[0]), -1)
-            """,
-            setup=_SETUP,
-            inputs=(
-                "torch.randn(3, 5), torch.tensor([2, 1]), 4",
-                "torch.randn(3, 5), torch.tensor([-8, 1]), 4",
-            ),
-        ),
-        Example(
-            before="""
-            classes = max(t.max() + 1, n)
-            x = F.one_hot(t, classes)[..., :n]
-            """,
-            after="""
-            classes = max(t.max() + 1, n)
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(t, torch.Tensor)
-                and t.dtype == torch.int64
-                and t.numel() > 0
-                and isinstance(n, int)
-                and n >= 0
-            ):
-                # The number stays in its tensor: to read it back would end the graph.
-                x = (t.unsqueeze(-1) == torch.arange(n, device=t.device)).to(
-                    torch.int64
-                )
-            else:
-                x = F.one_hot(t, classes)[..., :n]
-            """,
-            setup=_SETUP,
-            inputs=(
-                "torch.randn(3), torch.tensor([2, 0]), 4",
-                "torch.randn(3), torch.tensor([[7, 3]]), 4",
-            ),
-        ),
-        Example(
-            before="""
-            same = torch.eye(n, dtype=torch.bool, device=x.device)
-            x = x[~same].view(n, -1)
-            """,
-            after="""
-            same = torch.eye(n, dtype=torch.bool, device=x.device)
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(x, torch.Tensor)
-                and isinstance(same, torch.Tensor)
-                and same.dtype == torch.bool
-                and same.dim() == 2
-                and x.shape == same.shape
-                and x.numel() > 0
-            ):
-                # The size is known without reading the tensor.
-                x = x.flatten()[1:].reshape(x.size(0) - 1, x.size(0) + 1)[:, :-1].reshape(-1).clone().view(n, -1)
-            else:
-                x = x[~same].view(n, -1)
-            """,
-            setup=_SETUP,
-            inputs=("torch.randn(4, 4), torch.zeros(2), 4",),
-        ),
-        Declined(
-            source="""
-            best = x.mean(0).argmax()
-            y = x[:, best]
-            y += 1
-            """,
-            because="may write in place",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            x = torch.roll(x, int(t[0]))
-            """,
-            because="its dimension is no constant",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            x = F.one_hot(t, max(t.max(), n))[..., :n]
-            """,
-            because="is larger than all of `t`",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            x = x[:, t].roll(1, 0) + F.one_hot(t, n)[..., :n].sum()
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

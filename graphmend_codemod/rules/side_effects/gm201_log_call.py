@@ -23,30 +23,10 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.log_calls import LogCall, find_log_call, judge_arguments
 from graphmend_codemod.rules.proofs.logging.log_guard import effect, guard_calls, is_kept, why_not
-
-_SETUP = """
-import logging
-import warnings
-
-import torch
-from torch import nn
-
-logger = logging.getLogger(__name__)
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(4, 4)
-
-    def forward(self, x: torch.Tensor, mask=None):
-        ...
-        return self.linear(x)
-"""
 
 rule = Rule(
     code="GM201",
@@ -58,55 +38,6 @@ rule = Rule(
         cost=Cost.NONE,
         compiled_logs="dropped; once per compilation where the setting `log-calls` asks for it",
         may_raise=False,
-    ),
-    examples=(
-        Example(
-            before="""
-            if mask is None:
-                logger.warning("No mask given, everything is attended to.")
-            """,
-            after="""
-            if mask is None and not torch.compiler.is_compiling():
-                logger.warning("No mask given, everything is attended to.")
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4)",),
-        ),
-        Example(
-            before="""
-            logger.info(f"got {x.shape[0]} rows")
-            print("mask:", mask)
-            """,
-            after="""
-            if not torch.compiler.is_compiling():
-                logger.info(f"got {x.shape[0]} rows")
-                print("mask:", mask)
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4)",),
-        ),
-        Declined(
-            source="""
-            with contextlib.redirect_stdout(io.StringIO()) as said:
-                print("shape", x.dtype)
-            """,
-            because="captures the message",
-            setup=_SETUP.replace("import logging", "import contextlib\nimport io\nimport logging", 1),
-        ),
-        Declined(
-            source="""
-            seen = logger.warning("twice")
-            """,
-            because="its return value is used",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            if not torch.compiler.is_compiling():
-                logger.warning("only in eager mode")
-            """,
-            setup=_SETUP,
-        ),
     ),
     for_own=True,
 )

@@ -11,27 +11,12 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.logging.argument_effects import effect_of
 from graphmend_codemod.rules.proofs.logging.log_calls import LogCall, find_log_call, judge_arguments
 from graphmend_codemod.rules.proofs.logging.log_guard import effect, guard_calls, guard_test, why_not
-
-_SETUP = """
-import logging
-
-import torch
-from torch import nn
-
-logger = logging.getLogger(__name__)
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor):
-        ...
-        return x + 1
-"""
 
 rule = Rule(
     code="GM202",
@@ -44,44 +29,6 @@ rule = Rule(
         compiled_logs="dropped",
         compiled_exceptions="an exception that its arguments or its test would raise is not raised",
         may_raise=False,
-    ),
-    examples=(
-        Example(
-            before="""
-            print("mean", x.mean())
-            """,
-            after="""
-            if not torch.compiler.is_compiling():
-                print("mean", x.mean())
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(3)",),
-        ),
-        Example(
-            before="""
-            if torch.isnan(x).any():
-                logger.warning("There are elements that are no numbers.")
-            """,
-            after="""
-            if not torch.compiler.is_compiling() and torch.isnan(x).any():
-                logger.warning("There are elements that are no numbers.")
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(3)",),
-        ),
-        Declined(
-            source="""
-            print("next", x.add_(1))
-            """,
-            because="would not run under torch.compile",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            message = f"{x.shape}"
-            """,
-            setup=_SETUP,
-        ),
     ),
     for_own=True,
 )

@@ -28,7 +28,7 @@ from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import beside, judged
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Diagnostic, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.deciding_operands import is_guard
 from graphmend_codemod.rules.proofs.gradients.constant_leaves import (
@@ -39,28 +39,6 @@ from graphmend_codemod.rules.proofs.gradients.constant_leaves import (
 )
 from graphmend_codemod.rules.proofs.gradients.next_readers import conditions_of_next_readers, is_new
 
-_SETUP = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
-        self.scale = nn.Parameter(torch.ones(4), requires_grad=False)
-        self.checkpointing = False
-
-    def forward(self, x: torch.Tensor):
-        ...
-        for layer in self.first:
-            if self.checkpointing and self.training:
-                hidden = torch.utils.checkpoint.checkpoint(layer, hidden)
-            else:
-                hidden = layer(hidden)
-        return hidden * self.scale
-"""
-
 rule = Rule(
     code="GM203",
     slug="requires-grad",
@@ -69,123 +47,6 @@ rule = Rule(
     safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.NONE, compiled_state="a tensor that `forward` made and dropped keeps no gradient", may_raise=False
-    ),
-    examples=(
-        Example(
-            before="""
-            self.scale.requires_grad = False
-            hidden = x * 2
-            """,
-            after="""
-            if not (
-                torch.compiler.is_compiling()
-                and isinstance(self.scale, torch.Tensor)
-                and self.scale.requires_grad is False
-            ):
-                self.scale.requires_grad = False
-            hidden = x * 2
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4)",),
-        ),
-        Example(
-            before="""
-            hidden = x[:, None]
-            if self.training:
-                hidden.requires_grad = True
-            """,
-            after="""
-            hidden = x[:, None]
-            if self.training:
-                if not (
-                    torch.compiler.is_compiling()
-                    and isinstance(hidden, torch.Tensor)
-                    and hidden.is_floating_point()
-                    and hidden.requires_grad is False
-                    and isinstance(self.first, torch.nn.Module)
-                    and {each.requires_grad for each in self.first.parameters()} == {True}
-                    and not (self.checkpointing and self.training)
-                ):
-                    hidden.requires_grad = True
-            """,
-            setup=_SETUP,
-            inputs=("torch.ones(2, 4)",),
-        ),
-        Example(
-            before="""
-            total = torch.tensor(0.0, requires_grad=True, device=x.device)
-            total = total + x.sum()
-            x = x * total
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(x, torch.Tensor)
-                and x.is_floating_point()
-                and (x.requires_grad or not torch.is_grad_enabled())
-            ):
-                total = torch.tensor(0.0, device=x.device)
-                # No elements of `x`: the sum is 0, and what it is added to requires a gradient.
-                total.add_(x.flatten()[:0].sum().to(total.device))
-            else:
-                total = torch.tensor(0.0, requires_grad=True, device=x.device)
-            total = total + x.sum()
-            x = x * total
-            """,
-            setup=_SETUP,
-        ),
-        Example(
-            before="""
-            nothing = torch.zeros_like(x).requires_grad_()
-            x = x + nothing * 2
-            """,
-            after="""
-            if (
-                torch.compiler.is_compiling()
-                and isinstance(x, torch.Tensor)
-                and x.is_floating_point()
-                and x.requires_grad
-                and torch.is_grad_enabled()
-            ):
-                # No elements of `x`: the sum is 0, and what it is added to requires a gradient.
-                nothing = torch.zeros_like(x) + x.flatten()[:0].sum()
-            else:
-                nothing = torch.zeros_like(x).requires_grad_()
-            x = x + nothing * 2
-            """,
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            total = torch.zeros(3, requires_grad=True)
-            x = x + total.sum()
-            """,
-            because="no tensor that may require a gradient is named in it",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            x.requires_grad = True
-            x.sum().backward()
-            """,
-            because="`x.sum().backward()` after it breaks the graph too",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
-            hidden = x[:, None]
-            hidden.requires_grad = True
-            hidden = hidden + 1
-            """,
-            because="`hidden = hidden + 1` reads it",
-            setup=_SETUP,
-        ),
-        Clean(
-            source="""
-            hidden = x * 2 if x.requires_grad else x
-            """,
-            setup=_SETUP,
-        ),
     ),
 )
 

@@ -1,7 +1,7 @@
 """The examples of every rule's page, as they stand and moved into hostile company."""
 
+from graphmend_codemod.rules.framework.examples import Declined, Example
 from graphmend_codemod.rules.framework.registry import all_rules
-from graphmend_codemod.rules.framework.rule import Declined, Example
 from tests.adversarial.case import Group
 from tests.tools.fixes import embedded
 
