@@ -60,11 +60,31 @@ def _within_target(diagnostic: Diagnostic, site: Site) -> Diagnostic:
     newest = max(diagnostic.edit.needs, key=torch_api.SINCE.__getitem__, default=None)
     if newest is None or settings.target_torch >= torch_api.SINCE[newest]:
         return diagnostic
+    if (asking := _asking_older_torch(diagnostic.edit, site)) is not None:
+        return diagnostic._replace(edit=asking)
     needed, supported = (".".join(map(str, each)) for each in (torch_api.SINCE[newest], settings.target_torch))
     reason = (
         f"the fix needs `torch.{newest}` (torch {needed}), and the project supports torch {supported}; {RAISE_TARGET}"
     )
     return diagnostic._replace(edit=None, declined=reason)
+
+
+def _asking_older_torch(edit: Edit, site: Site) -> Edit | None:
+    """The edit with the function by which its header asks for the compiler; None where an old torch would not do.
+
+    What only the compile path calls is never looked up by a torch without a compiler. A helper that calls something
+    newer, as a decorator does, runs when the file is imported.
+    """
+    first = torch_api.SINCE["compiler.is_compiling"]
+    helper = site.asks_older_torch
+    if helper is None or torch_api.SINCE[edit.since or "compiler.is_compiling"] > first:
+        return None
+    if any(each.since for each in edit.helpers):
+        return None
+    texts = [part for each in edit.replacements for part in each.parts if isinstance(part, str)]
+    if not any(site.compiling in text for text in texts) or any(f"{site.torch}.compiler." in text for text in texts):
+        return None
+    return edit._replace(helpers=(*edit.helpers, helper), since="")
 
 
 def _outside_handlers(diagnostic: Diagnostic, site: Site) -> Diagnostic:

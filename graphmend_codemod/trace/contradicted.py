@@ -10,11 +10,11 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from graphmend_codemod.analysis.patterns import asks_for_compiler
 from graphmend_codemod.trace.document import Fact, Site
 
 _FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 _COMPLEX = frozenset({"complex32", "complex64", "complex128"})
-_COMPILING = "torch.compiler.is_compiling()"
 
 
 def condition(before: str, after: str, site: Site) -> str | None:
@@ -39,7 +39,7 @@ def condition(before: str, after: str, site: Site) -> str | None:
         if there[dumped] >= 0 or not isinstance(each.test, ast.BoolOp) or not isinstance(each.test.op, ast.And):
             continue
         first, *others = each.test.values
-        if ast.unparse(first) != _COMPILING:
+        if not asks_for_compiler(first):
             continue
         stored = {_name(node) for node in ast.walk(each) if isinstance(getattr(node, "ctx", None), ast.Store)}
         known = {name: fact for name, fact in facts.items() if name not in stored}

@@ -17,6 +17,7 @@ from graphmend_codemod.analysis.liveness import live_after
 from graphmend_codemod.analysis.program_points import ProgramPoint
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.values import Value
+from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.project.summary.records import ModuleSummary
@@ -25,6 +26,7 @@ from graphmend_codemod.rules.framework.site_text import SiteText
 
 T = TypeVar("T")
 TORCH_NAMES = ("torch", "th", "T", "pt")
+ASKS_OLDER_TORCH = "is_torch_compiling"
 _BINDS = (
     (":=", r"\bNAME\s*:="),
     ("case", r"\n[ \t]*case\s[^\n#]*\bNAME\b(?!\.)[^\n#]*:"),
@@ -243,7 +245,29 @@ class Site(SiteText):
     @property
     def compiling(self) -> str:
         """The expression that is true while torch.compile traces."""
-        return f"{self.torch}.compiler.is_compiling()"
+        helper = self.asks_older_torch
+        return f"{self.torch}.compiler.is_compiling()" if helper is None else f"{helper.name}()"
+
+    @cached_property
+    def asks_older_torch(self) -> Helper | None:
+        """The function that tells whether torch.compile traces in a project that supports a torch without it.
+
+        None where no such torch is supported, where TorchScript would have to compile the function, and where its name,
+        or torch at the top level, is taken.
+        """
+        target, scope = self.settings.target_torch, self.evaluator.scope
+        if target is None or target >= torch_api.SINCE["compiler.is_compiling"] or self.scripted:
+            return None
+        if self.torch is None or self.imports or scope.is_local(self.torch) or scope.is_local(ASKS_OLDER_TORCH):
+            return None
+        source = (
+            f"def {ASKS_OLDER_TORCH}():\n"
+            '    """True while torch.compile traces; a torch from before 2.1 has no `torch.compiler`."""\n'
+            f'    return hasattr({self.torch}, "compiler") and {self.torch}.compiler.is_compiling()'
+        )
+        taken = re.search(rf"\b{ASKS_OLDER_TORCH}\b", self.source.text) and source not in self.source.text
+        plain = scope.resolve_global("hasattr") in (None, "builtins.hasattr")
+        return Helper(ASKS_OLDER_TORCH, source) if plain and not taken else None
 
     def header(self, word: str, conditions: Sequence[str], *, negated: bool = False) -> str:
         """The same, for code without gradients where that was asked for."""

@@ -131,7 +131,7 @@ def _replacement(site: Site, made: Counted, unless: list[str], classes: list[str
     if not whole or asked.keys() - {"dtype", "device"} or not 1 <= len(call.args) <= 2:
         raise NotProven(f"`{speculation.short(call)}` does not count in integers, one by one")
     leaves = [leaf for argument in call.args for leaf in _numbers(argument)]
-    conditions = [f"{root}.compiler.is_compiling()"]
+    conditions = [site.compiling]
     conditions += dict.fromkeys(f"isinstance({leaf}, int)" for leaf in leaves)
     conditions += [*classes, *(f"not ({each})" for each in unless)]
     numbers = ", ".join(site.text(argument) for argument in call.args)

@@ -61,7 +61,8 @@ def helper_for(site: Site, call: LogCall) -> Helper | None:
         if binding.value is not None and binding.value.spelled.rpartition(".")[2] in {"getLogger", "get_logger"}
     ]
     # All helpers of a module stand together, behind its loggers.
-    return Helper(name, source, after=(call.logger.partition(".")[0], *loggers))
+    after = (call.logger.partition(".")[0], *loggers)
+    return Helper(name, source, after, since="compiler.assume_constant_result")
 
 
 @rule.on(ast.Expr, candidate="log")

@@ -45,7 +45,7 @@ def predicate(site: Site) -> Predicate | None:
             if binding.kind == "import" and binding.name in PREDICATES_ELSEWHERE and _is_predicate(site, binding.name):
                 return Predicate(f"{binding.name}()", since="")
         if _is_without_torch(site):
-            return Predicate(f"{_WITHOUT_TORCH.name}()", ("sys",), (_WITHOUT_TORCH,))
+            return Predicate(f"{_WITHOUT_TORCH.name}()", ("sys",), (_WITHOUT_TORCH,), since="")
     return None if site.torch is None else Predicate(site.compiling, site.imports)
 
 

@@ -46,7 +46,10 @@ def edit(site: Site) -> Edit:
         "    # Where an argument is no constant after all the graph breaks, and the function itself has to run.",
         f"    return torch.compiler.disable({site.function})(*given, **named)",
     ]
-    helpers = (Helper("_are_constants", _PLAIN, shared=True), Helper(name, "\n".join(made)))
+    helpers = (
+        Helper("_are_constants", _PLAIN, shared=True),
+        Helper(name, "\n".join(made), since="compiler.assume_constant_result"),
+    )
     return Edit((Replacement(site.span(body[0]), (path, site.original(body[0]))),), ("torch",), helpers)
 
 
