@@ -76,3 +76,26 @@ def test_a_number_that_is_used_is_read() -> None:
 )
 def test_a_number_that_may_be_used_is_read(body: str) -> None:
     assert _LEFT_OUT not in fixed(model(body))[0]
+
+
+@pytest.mark.parametrize(
+    ("read", "fails"),
+    [
+        ("limit.item()", "torch.ones(3)"),
+        ("int(limit.data)", "torch.ones(3, dtype=torch.long)"),
+        ("int(limit.sum())", "torch.tensor([float('nan')])"),
+        ("float(limit.cpu().data)", "torch.ones(1, dtype=torch.complex64)"),
+        ("limit.max().item()", "torch.ones(0)"),
+        ("limit.mean().item()", "torch.ones(3, dtype=torch.long)"),
+        ("limit.detach().item()", "3"),
+    ],
+)
+def test_a_number_that_cannot_be_read_raises_as_before(read: str, fails: str) -> None:
+    after, _ = fixed(model(f"n = {read}\nif self.training:\n    x = x * n"))
+    assert _LEFT_OUT in after
+    compiles(after, [f"torch.randn(2, 3), {fails}"], scenarios=_OFF, strict=False)
+
+
+@pytest.mark.parametrize("read", ["int(limit.mean().item())", "limit.cpu().numpy().item()"])
+def test_a_number_is_read_where_no_test_tells_whether_it_can_be(read: str) -> None:
+    assert _LEFT_OUT not in fixed(model(f"n = {read}\nif self.training:\n    x = x * n"))[0]

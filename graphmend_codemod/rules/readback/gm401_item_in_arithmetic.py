@@ -17,7 +17,8 @@ argument or attribute that is read is written in place as well, the compile path
 2.13 keeps what was written for the gradient, and computes the number anew from that.
 
 A number that is read in every call and used behind a test of Python alone (`if self.training:`, `if self.rate > 0:`) is
-not read where the test says that nothing uses it; where it is used, the graph breaks as before.
+not read where the test says that nothing uses it, and its tensor's size and dtype say that reading it raises no error;
+elsewhere, the graph breaks as before.
 
 The position of a queue is the exception: `at = int(self.at)`, `self.queue[:, at : at + n] = keys.T`, and then
 `self.at[0] = (at + n) % self.size`. In the compile path the position stays a tensor, and `at + torch.arange(n)` says
@@ -88,9 +89,11 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Diagnostic | None:
         return found
     from graphmend_codemod.rules.proofs.numbers.unread_numbers import not_read  # a commit hook waits for it
 
-    if (edit := not_read(site, node)) is None:
-        return found
-    return Diagnostic(f"{_READS_BACK}: `{speculation.short(node.value)}`", edit=edit)
+    try:
+        edit = not_read(site, node)
+    except NotProven as unsure:
+        return found or Diagnostic(f"{_READS_BACK}: `{speculation.short(node.value)}`", declined=str(unsure))
+    return found if edit is None else Diagnostic(f"{_READS_BACK}: `{speculation.short(node.value)}`", edit=edit)
 
 
 def _kept(site: Site, node: ast.Assign) -> Diagnostic | None:

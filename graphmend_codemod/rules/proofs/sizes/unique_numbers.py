@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.patterns import is_name, last_name
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import dotted, parents_in, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit
@@ -14,7 +14,7 @@ from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import whole_numbers
 
 _COMMENT = "# The same integers in a list: an array would be a tensor, and its elements no numbers."
-_INTEGERS = frozenset({"builtins.int", "numpy.int32", "numpy.int64"})
+_INTEGERS = frozenset({"builtins.int", "numpy.int64"})
 _ITERATES = frozenset({"builtins.sorted", "builtins.reversed", "builtins.list", "builtins.tuple"})
 
 
@@ -35,7 +35,9 @@ def list_in_front(site: Site, node: ast.Assign, given: ast.expr) -> Edit:
     """The statement with a list in place of the array under `torch.compile`; NotProven if anything can tell."""
     target = node.targets[0]
     assert isinstance(target, ast.Name)
-    conditions = [site.compiling, *whole_numbers(site, given)]
+    each = site.free_name("n", "number", "axis")
+    exact = f"all(-(2**63) <= {each} < 2**63 for {each} in {site.text(given)})"  # else an array of floats, or unsigned
+    conditions = [site.compiling, *whole_numbers(site, given), exact]
     if (taken := next((each for each in ("sorted", "set") if not _is_builtin(site, each)), None)) is not None:
         raise NotProven(name_taken(taken))
     _demand_only_numbers(site, node, target.id)
@@ -68,5 +70,5 @@ def _demand_only_numbers(site: Site, node: ast.Assign, name: str) -> None:
     for part in walk(function):
         if isinstance(part, ast.Name) and part.id in steps and isinstance(part.ctx, ast.Load):
             call = parents[id(part)]
-            if not isinstance(call, ast.Call) or last_name(call.func) != "int" or len(call.args) != 1:
+            if not isinstance(call, ast.Call) or site.resolve(call.func) != "builtins.int" or len(call.args) != 1:
                 raise NotProven(f"`{short(call)}` may need a number of NumPy; write `int({part.id})`")
