@@ -76,13 +76,10 @@ def test_torch_of_a_function_leaves_the_code_alone() -> None:
 
 
 def test_two_fixes_share_one_question_and_a_later_one_finds_it(tmp_path: Path) -> None:
-    second = (
-        GUARD
-        + "\n    def later(self, x: torch.Tensor):\n        if (x < 0).any():\n            raise ValueError('low')\n"
-    )
+    later = "\n    def later(self, x: torch.Tensor):\n        if (x < 0).any():\n            raise ValueError('low')\n"
     once, _ = fixed_among(tmp_path, GUARD, {}, target_torch=(1, 8))
     assert once.count(ASKS) == 1
-    again, _ = fixed_among(tmp_path, once + second.partition("return x + 1\n")[2], {}, target_torch=(1, 8))
+    again, _ = fixed_among(tmp_path, once + later, {}, target_torch=(1, 8))
     assert again.count(ASKS) == 1
 
 
