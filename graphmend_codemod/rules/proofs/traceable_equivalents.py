@@ -13,7 +13,7 @@ from graphmend_codemod.analysis.torch_api import CLOCKS, VARIABLE
 from graphmend_codemod.core.findings import Helper, Original, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs import twin_texts as texts
+from graphmend_codemod.rules.proofs import traceable_texts as texts
 
 
 class Twin(NamedTuple):

@@ -20,7 +20,8 @@ CPU seconds for two lengths before and 86 after, and a call 3.4 ms before and 1.
 An array of sizes, `shape = np.array(x.shape[2:])`, with which the next statement computes one array for each step of a
 list, is kept as tuples of integers, where functions of the same file read elements of these for `np.arange` or slices.
 
-Integers that `np.unique` sorts (the axes of a sum) become a list, where nothing but their numbers is used.
+`np.unique(axes)` of Python integers becomes `sorted(set(axes))`, where only `int(n)` of each element and their number
+is used.
 
 Only numbers that come from sizes, configuration and constants are taken over. The two libraries agree to the last digit
 but one, and `math` raises for a logarithm of zero where numpy gives `-inf`.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from graphmend_codemod.analysis.patterns import stored_names
 
 
-class NameOrigins:
+class NameOrigins(ABC):
     """The names that some nodes of one function bind, and where their values come from.
 
     A subclass says which names have a value before (`is_kept`) and what an expression shares memory with (`parts`).
@@ -22,13 +23,13 @@ class NameOrigins:
         self.nodes = nodes
         self.stored = stored_names(nodes)
 
+    @abstractmethod
     def is_kept(self, name: str) -> bool:
         """True for a name that the nodes bind and that may hold a value from before them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def parts(self, node: ast.expr) -> Iterable[ast.AST]:
         """The parts of an expression, other than a name, whose memory its value may share."""
-        raise NotImplementedError
 
     def holders(self, target: ast.expr) -> Iterable[str]:
         """The names that refer to a value once `target` is bound to it."""

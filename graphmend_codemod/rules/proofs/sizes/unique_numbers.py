@@ -50,7 +50,7 @@ def _is_builtin(site: Site, name: str) -> bool:
 
 
 def _demand_only_numbers(site: Site, node: ast.Assign, name: str) -> None:
-    """NotProven unless the function takes nothing but `int(n)` of each element `n`, and how many they are."""
+    """NotProven unless the function reads only `int(n)` of each element `n`, and the number of elements."""
     function = site.evaluator.scope.node
     parents = parents_in(function)
     own = {id(part) for part in ast.walk(node)}

@@ -184,7 +184,7 @@ class Region:
         return any(each[0] == "object" and each[4] for given in self.given for each in given.facts)
 
     def held(self) -> list[str]:
-        """Parameters in the objects that are given, each as it is spelled in a list."""
+        """The parameters of the objects that are given, as elements of a list: `self.weight`, `*net.parameters()`."""
         found: dict[str, None] = {}
         for given in self.given:
             if given.kind != "object" or not any(each[4] for each in given.facts if len(each) > 4):
