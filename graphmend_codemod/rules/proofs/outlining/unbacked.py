@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import asks_identity, elements_of, is_name, is_whole
+from graphmend_codemod.analysis.patterns import elements_of, is_name, is_whole
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Helper, Original, Span
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
 from graphmend_codemod.rules.proofs.outlining.fractions_read import has_fraction, whole_at_trace
+from graphmend_codemod.rules.proofs.outlining.looked_up import deciding, looked_up
 from graphmend_codemod.rules.proofs.outlining.passed_by import passed_by
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS, SCHEMAS, TEXTS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
@@ -67,7 +68,7 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     first = breaks[0] if breaks else Untraced(written[0][0], "writes under a boolean mask", "")
     read = [inner for each in breaks if id(each.node) not in outer and (inner := _read(site, each.node)) is not None]
     fraction = next((inner for inner in read if has_fraction(site, inner)), None)
-    why = _looked_up(site, statement, written) if is_number else None
+    why = looked_up(site, [node for node, text in written if "number" in text or "integer" in text])
     avoided: list[str] = []
     if why is None:
         avoided, why = _avoided(site, statement, is_number=is_number)
@@ -275,24 +276,9 @@ def _decisions(site: Site) -> list[tuple[ast.AST, list[ast.expr]]]:
     function = site.evaluator.scope.node
 
     def look() -> list[tuple[ast.AST, list[ast.expr]]]:
-        return [(node, tests) for node in walk(function) if (tests := _deciding(node))]
+        return [(node, tests) for node in walk(function) if (tests := deciding(node))]
 
     return site.remembered("decisions", function, look, anywhere=True)
-
-
-def _looked_up(site: Site, statement: ast.stmt, written: Sequence[tuple[ast.expr, str]]) -> str | None:
-    """Why a number may be asked for its value by a list or a dict, which ends compiled code with an error."""
-    numbers = {id(node) for node, text in written if "number" in text or "integer" in text}
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    names = {part.id for each in targets for part in walk(each) if isinstance(part, ast.Name)}
-    for node in walk(site.evaluator.scope.node):
-        if not isinstance(node, ast.Subscript) or site.value(node.value).is_tensor:
-            continue
-        parts = elements_of(node.slice)
-        indices = [each for part in parts if not isinstance(part, ast.Slice) for each in walk(part)]
-        if any(id(each) in numbers or (isinstance(each, ast.Name) and each.id in names) for each in indices):
-            return f"`{short(node)}` may look the number up in a list, and a symbol has no value while Dynamo traces"
-    return None
 
 
 def _counted_in(test: ast.expr) -> list[ast.expr]:
@@ -307,23 +293,3 @@ def _counted_in(test: ast.expr) -> list[ast.expr]:
 
 def _is_stored(node: ast.AST) -> TypeGuard[ast.Name | ast.Attribute]:
     return isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store)
-
-
-def _deciding(node: ast.AST) -> list[ast.expr]:
-    """The expressions whose values decide what runs next."""
-    if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
-        return _operands(node.test)
-    if isinstance(node, ast.For):
-        return [node.iter]
-    if isinstance(node, ast.comprehension):
-        return [node.iter, *(part for test in node.ifs for part in _operands(test))]
-    return []
-
-
-def _operands(test: ast.expr) -> list[ast.expr]:
-    """What is tested on its own in a test, without what asks for None."""
-    if isinstance(test, ast.BoolOp):
-        return [part for each in test.values for part in _operands(each)]
-    if isinstance(test, ast.UnaryOp):
-        return _operands(test.operand)
-    return [] if isinstance(test, ast.Compare) and asks_identity(test) else [test]

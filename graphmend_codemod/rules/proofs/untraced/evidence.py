@@ -47,11 +47,11 @@ def is_registered(site: Site, node: ast.expr) -> bool:
     known = fact is not None and fact.kind in {AttributeKind.BUFFER, AttributeKind.PARAMETER}
     if known or (fact is not None and fact.kind is not AttributeKind.CHANGED):
         return known
-    return node.attr in _registered(site.source.text, site.evaluator.scope.node.lineno)
+    return node.attr in registered(site.source.text, site.evaluator.scope.node.lineno)
 
 
 @lru_cache(maxsize=64)
-def _registered(text: str, line: int) -> frozenset[str]:
+def registered(text: str, line: int) -> frozenset[str]:
     """The buffers of the class around a line: another class of the file may count with a number of that name."""
     lines = text.split("\n")
     first = next((number for number in range(min(line, len(lines)), 0, -1) if lines[number - 1][:6] == "class "), 1)

@@ -1,0 +1,156 @@
+"""Places where Python asks a number for its value, in a function and in those of its module that get the number.
+
+A symbol has none while Dynamo traces: a list that is indexed with it ends compiled code with an error, and a branch on
+it ends the graph there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+
+from graphmend_codemod.analysis.callgraph import Definition, calls_in
+from graphmend_codemod.analysis.patterns import all_given, asks_identity, elements_of, is_attribute, last_name
+from graphmend_codemod.analysis.scope import parameters, walk
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
+from graphmend_codemod.rules.proofs.untraced.evidence import registered
+
+_NUMBERS = frozenset("abs divmod enumerate int list max min range reversed round sorted sum tuple zip".split())
+_PARTS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Tuple, ast.List, ast.Starred, ast.NamedExpr)
+_ASKS = frozenset({"__getitem__", "getitem", "range"})
+
+
+def looked_up(site: Site, nodes: Collection[ast.expr]) -> str | None:
+    """Why Python may ask for the value of the number that some nodes of the site's function read."""
+    if not nodes:
+        return None
+    look_ups = _LookUps(site, nodes)
+    look_ups.follow()
+    return look_ups.reason
+
+
+class _LookUps:
+    def __init__(self, site: Site, nodes: Collection[ast.expr]) -> None:
+        self._site = site
+        self._calls = calls_in(site.source.text)
+        self._nodes = {id(node) for node in nodes}
+        self._returns: dict[tuple[str, int, frozenset[str]], bool] = {}
+        self.reason: str | None = None
+
+    def follow(self) -> None:
+        """Follow it from the site's function."""
+        node = self._site.evaluator.scope.node
+        known = self._calls.at(node.lineno)
+        self._follow(Definition(self._site.function, node, known.owner if known is not None else ""), frozenset())
+
+    def _follow(self, function: Definition, names: frozenset[str]) -> bool:
+        """Whether a function returns what it holds by `names`, or something made of it."""
+        key = (function.qualname, function.node.lineno, names)
+        if key in self._returns:
+            return self._returns[key]
+        self._returns[key] = False
+        inside = list(walk(function.node))
+        bound = [pair for node in inside for pair in NameOrigins(()).bound_by(node)]
+        while True:
+            more = {name for target, value in bound if self._carries(function, value, names) for name in _held(target)}
+            if more <= names:
+                break
+            names |= more
+        for node in inside:
+            self._look(function, node, names)
+            if isinstance(node, ast.Return) and node.value is not None and self._carries(function, node.value, names):
+                self._returns[key] = True
+        return self._returns[key]
+
+    def _look(self, function: Definition, node: ast.AST, names: frozenset[str]) -> None:
+        own = self._is_own(function)
+        if isinstance(node, ast.Subscript):
+            indices = [each for each in elements_of(node.slice) if not isinstance(each, ast.Slice)]
+            asked = not self._is_tensor(function, node.value) and (own or not isinstance(node.slice, ast.Tuple))
+            if asked and any(self._mentions(part, names) for each in indices for part in walk(each)):
+                self._fail(f"`{short(node)}` may look the number up in a list")
+        elif isinstance(node, ast.Call):
+            if last_name(node.func) in _ASKS and any(self._carries(function, each, names) for each in node.args):
+                self._fail(f"`{short(node)}` may ask for the number")
+            self._is_handed_back(function, node, names)
+        elif not own and any(self._carries(function, part, names) for each in deciding(node) for part in walk(each)):
+            self._fail(f"a branch or loop of `{function.qualname}` depends on the number")
+
+    def _fail(self, reason: str) -> None:
+        self.reason = self.reason or f"{reason}, and a symbol has no value while Dynamo traces"
+
+    def _carries(self, function: Definition, node: ast.AST, names: frozenset[str]) -> bool:
+        """True for the number, for numbers made of it, and for lists of them."""
+        if self._mentions(node, names):
+            return True
+        if isinstance(node, ast.expr) and self._is_own(function) and self._site.value(node).is_tensor:
+            return False
+        if isinstance(node, _PARTS):
+            return any(self._carries(function, each, names) for each in ast.iter_child_nodes(node))
+        if isinstance(node, ast.IfExp):
+            return any(self._carries(function, each, names) for each in (node.body, node.orelse))
+        if isinstance(node, ast.Subscript):
+            return self._carries(function, node.value, names)
+        if not isinstance(node, ast.Call):
+            return False
+        given = any(self._carries(function, each, names) for each in all_given(node))
+        if isinstance(node.func, ast.Name) and node.func.id in _NUMBERS:
+            return given
+        return given and self._is_handed_back(function, node, names)
+
+    def _is_handed_back(self, function: Definition, call: ast.Call, names: frozenset[str]) -> bool:
+        """Whether the function of the module that a call runs returns the number; what it does with it is followed."""
+        callee = self._calls.callee(function, call)
+        if callee is None:
+            return False
+        arguments = callee.arguments(call).items()
+        taken = {name for name, each in arguments if self._carries(function, each, names)}
+        return bool(taken) and self._follow(callee, frozenset(taken))
+
+    def _mentions(self, node: ast.AST, names: frozenset[str]) -> bool:
+        return id(node) in self._nodes or (isinstance(node, ast.Name) and node.id in names)
+
+    def _is_own(self, function: Definition) -> bool:
+        return function.node is self._site.evaluator.scope.node
+
+    def _is_tensor(self, function: Definition, node: ast.expr) -> bool:
+        """True for what is no list: elsewhere than in the site's function, by its annotation or as a buffer."""
+        if self._is_own(function):
+            return self._site.value(node).is_tensor
+        if isinstance(node, ast.Name):
+            annotations = [each.annotation for each in parameters(function.node) if each.arg == node.id]
+            return any(each is not None and last_name(each).endswith("Tensor") for each in annotations)
+        buffers = registered(self._site.source.text, function.node.lineno)
+        return is_attribute(node, "self") and node.attr in buffers
+
+
+def _held(target: ast.expr) -> Iterator[str]:
+    """The names that a target binds."""
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, (ast.Tuple, ast.List, ast.Starred)):
+        for each in ast.iter_child_nodes(target):
+            if isinstance(each, ast.expr):
+                yield from _held(each)
+
+
+def deciding(node: ast.AST) -> list[ast.expr]:
+    """The expressions whose values decide what runs next."""
+    if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
+        return _operands(node.test)
+    if isinstance(node, ast.For):
+        return [node.iter]
+    if isinstance(node, ast.comprehension):
+        return [node.iter, *(part for test in node.ifs for part in _operands(test))]
+    return []
+
+
+def _operands(test: ast.expr) -> list[ast.expr]:
+    """What is tested on its own in a test, without what asks for None."""
+    if isinstance(test, ast.BoolOp):
+        return [part for each in test.values for part in _operands(each)]
+    if isinstance(test, ast.UnaryOp):
+        return _operands(test.operand)
+    return [] if isinstance(test, ast.Compare) and asks_identity(test) else [test]
