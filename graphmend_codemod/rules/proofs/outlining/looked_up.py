@@ -14,7 +14,6 @@ from graphmend_codemod.analysis.patterns import all_given, asks_identity, elemen
 from graphmend_codemod.analysis.scope import parameters, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
 from graphmend_codemod.rules.proofs.untraced.evidence import registered
 
 _NUMBERS = frozenset("abs divmod enumerate int list max min range reversed round sorted sum tuple zip".split())
@@ -52,7 +51,7 @@ class _LookUps:
             return self._returns[key]
         self._returns[key] = False
         inside = list(walk(function.node))
-        bound = [pair for node in inside for pair in NameOrigins(()).bound_by(node)]
+        bound = [pair for node in inside for pair in _bindings(node)]
         while True:
             more = {name for target, value in bound if self._carries(function, value, names) for name in _held(target)}
             if more <= names:
@@ -124,6 +123,16 @@ class _LookUps:
             return any(each is not None and last_name(each).endswith("Tensor") for each in annotations)
         buffers = registered(self._site.source.text, function.node.lineno)
         return is_attribute(node, "self") and node.attr in buffers
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Targets with what an assignment or a loop gives them."""
+    if isinstance(node, ast.Assign):
+        yield from ((target, node.value) for target in node.targets)
+    elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)) and node.value is not None:
+        yield node.target, node.value
+    elif isinstance(node, (ast.For, ast.comprehension)):
+        yield node.target, node.iter
 
 
 def _held(target: ast.expr) -> Iterator[str]:
