@@ -155,6 +155,8 @@ class Evaluator:
             return Value(
                 ValueKind.PYTHON if config else ValueKind.UNKNOWN, origin=Origin.CONFIG if config else Origin.OTHER
             )
+        if kind is AttributeKind.ANNOTATED:
+            return annotated.value_of(fact.callee, self.names, Origin.CONFIG)
         if kind is AttributeKind.ARGUMENT:
             known = annotated.value_of(fact.callee, self.names, Origin.CONFIG)
             if known.kind is ValueKind.UNKNOWN and _CONFIG_NAME.fullmatch(fact.text):

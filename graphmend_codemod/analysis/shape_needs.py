@@ -96,10 +96,10 @@ def _in_range(place: int, node: ast.expr) -> list[str] | None:
     return [f"{{0}}.shape[{place}] > {number if number >= 0 else -number - 1}"]
 
 
-def asked(need: ShapeNeed, env: Mapping[str, Value]) -> str | None:
-    """The condition, of a name that holds a tensor of the shape; None where there is none."""
+def asked(need: ShapeNeed, env: Mapping[str, Value], *, attributes: bool = False) -> str | None:
+    """The condition, of a name that holds a tensor of the shape, or an attribute; None where there is none."""
     for name, value in env.items():
-        if value.is_tensor and value.shape == need.shape and "." not in name:
+        if value.is_tensor and value.shape == need.shape and (attributes or "." not in name):
             return need.condition.format(name)
     return None
 

@@ -24,6 +24,7 @@ class AttributeKind(enum.Enum):
     CONSTANT = "constant"  # int, float, str, bool, None literal, or tuple of them
     ARGUMENT = "argument"  # a parameter of __init__, as it is; `callee` is its resolved annotation
     CONFIG = "config"  # an attribute (of any depth) of a parameter of __init__: config.hidden_size
+    ANNOTATED = "annotated"  # a tensor by the annotation of the class, `callee`, whatever it is assigned
     OTHER = "other"  # any other expression
     CHANGED = "changed"
 

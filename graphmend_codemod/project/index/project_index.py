@@ -21,7 +21,7 @@ from graphmend_codemod.project.summary.check_functions import CHECKS
 from graphmend_codemod.project.summary.computing import COMPUTES
 from graphmend_codemod.project.summary.context_managers import SWALLOWS
 from graphmend_codemod.project.summary.quiet import LOUD
-from graphmend_codemod.project.summary.records import ClassSummary, FunctionSummary, Value, Write
+from graphmend_codemod.project.summary.records import ANNOTATION, ClassSummary, FunctionSummary, Value, Write
 
 _LOOKED_UP = re.compile(r"\btorch\.(?:compiler|_dynamo)\b.*\bis_(?:dynamo_)?compiling\b")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
@@ -252,7 +252,7 @@ class ProjectIndex(Definitions):
             )
         if kind is AttributeKind.ARGUMENT:
             return AttributeFact(kind, self._annotation(module, function, value.spelled) or None, value.text)
-        return AttributeFact(kind, text=value.text)
+        return _AUGMENTED if kind is AttributeKind.CHANGED else AttributeFact(kind, text=value.text)
 
     def function(self, qualified: str) -> FunctionFacts | None:
         """See `IndexView.function`."""
@@ -342,16 +342,28 @@ class ProjectIndex(Definitions):
 
 
 _REGISTERED = frozenset({AttributeKind.BUFFER, AttributeKind.PARAMETER})
+_AUGMENTED = AttributeFact(AttributeKind.CHANGED, text="+=")  # what `self.x += 1` leaves of a tensor is one
+_TENSOR = re.compile(r"(?:typing\.)?Optional\[torch\.\w*Tensor\]|torch\.\w*Tensor(?: \| None)?")
 
 
 def merge(first: AttributeFact, second: AttributeFact) -> AttributeFact:
-    """What is known when both were assigned. A registered name takes nothing but tensors (and None) afterwards."""
+    """What is known when both were assigned. A registered name takes nothing but tensors (and None) afterwards, and the
+    annotation of a class says nothing against what is assigned."""
     for one, other in ((first, second), (second, first)):
-        if one.kind in _REGISTERED and other.kind in (AttributeKind.CALL, AttributeKind.OTHER):
+        given = other.kind in (AttributeKind.CALL, AttributeKind.OTHER) or other == _AUGMENTED
+        if one.kind in _REGISTERED and (given or _is_annotation(other)):
             return AttributeFact(one.kind, one.callee)
+    for one, other in ((first, second), (second, first)):
+        if _is_annotation(one):
+            tensor = one.callee is not None and _TENSOR.fullmatch(one.callee) is not None
+            return AttributeFact(AttributeKind.ANNOTATED, one.callee) if tensor else other
     if first.kind is not second.kind or first.callee != second.callee:
         return AttributeFact(AttributeKind.CHANGED)
     return first if first.text == second.text else AttributeFact(first.kind, first.callee)
+
+
+def _is_annotation(fact: AttributeFact) -> bool:
+    return fact.kind is AttributeKind.ANNOTATED or (fact.kind is AttributeKind.ARGUMENT and fact.text == ANNOTATION)
 
 
 def is_property(function: FunctionSummary) -> bool:

@@ -12,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+ANNOTATION = ":"
+"""The `text` of an attribute that the body of a class annotates and gives no value."""
+
 
 class Value(NamedTuple):
     """What a name or attribute is assigned. `kind` is the value of an `AttributeKind`.

@@ -16,6 +16,7 @@ from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS,
 from graphmend_codemod.project.summary.python_attributes import Held
 from graphmend_codemod.project.summary.quiet import AWAITED, LOUD, is_loud
 from graphmend_codemod.project.summary.records import (
+    ANNOTATION,
     Attribute,
     Binding,
     ClassSummary,
@@ -285,7 +286,8 @@ def _class_body(statements: list[ast.stmt], owner: _Class, scan: _Scan) -> None:
             if isinstance(node.target, ast.Name):
                 if node.value is not None or is_python_annotation(scan.lines.annotation(node.annotation)):
                     scan.held.add_value(qualname, node.target.id, node.value)
-                value = Value("argument", scan.lines.annotation(node.annotation))
+                bare = ANNOTATION if node.value is None else ""
+                value = Value("argument", scan.lines.annotation(node.annotation), bare)
                 if node.value is not None and not isinstance(node.value, ast.Constant):
                     value = value_of(node.value, scan.lines)
                 attributes[Attribute(node.target.id, value)] = None

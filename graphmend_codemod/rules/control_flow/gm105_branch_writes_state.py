@@ -6,6 +6,9 @@ writes the selected tensor under the same name. It never copies in place: attrib
 (`self.original_inv_freq = self.inv_freq`), and a copy into one would change the other. Eager mode runs the original
 statements, word for word.
 
+Where Python values choose what the other branch writes (`elif self.momentum == 1: ... else: ...`), they do so in the
+compile path, too. So moving averages of observed ranges, which begin with the first batch, are one graph.
+
 A branch without `else` selects between the new value and the one that the attribute has: a state that grows with the
 longest input (dynamic rotary embeddings) is computed for every input, and kept where it would not be replaced. A Python
 number that the same call gives is written in any case.
@@ -27,7 +30,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import computed_in_front
@@ -43,8 +46,10 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, split
 from graphmend_codemod.rules.proofs.conditions.condition_parts import is_registered
 from graphmend_codemod.rules.proofs.memory.branch_writes import (
+    Arm,
     AttributeWrite,
     arguments_of,
+    arms_of,
     own_attribute,
     self_name,
     writes_of,
@@ -120,6 +125,8 @@ def _replaced(site: Site, node: ast.If) -> set[str]:
     """The attributes that get a tensor of the select, and those whose tensor they would have held."""
     found: set[str] = set()
     for part in [part for statement in [*node.body, *node.orelse] for part in walk(statement)]:
+        if isinstance(part, ast.Assign) and _makes_tensor(site, part):
+            continue  # a tensor that nobody else has, as the select's is
         if isinstance(part, ast.Assign):
             pairs: list[ast.expr] = [*part.targets, part.value]
         elif isinstance(part, ast.Call) and own_attribute(site, part.func) == "register_buffer" and part.args:
@@ -130,6 +137,17 @@ def _replaced(site: Site, node: ast.If) -> set[str]:
             continue
         found |= {name for each in pairs if (name := own_attribute(site, each)) is not None}
     return found
+
+
+def _makes_tensor(site: Site, statement: ast.Assign) -> bool:
+    """True for `self.a = self.a + x`, whose result shares memory with nothing."""
+    inner, made = site.at(statement), statement.value
+    if inner is None:
+        return False
+    if isinstance(made, ast.Call) and torch_api.torch_function(inner.resolve(made.func)) in aliasing.FRESH:
+        return all(word.arg not in {"out", None} for word in made.keywords)
+    value = inner.value(made)
+    return value.is_tensor and inner.is_fresh(value)
 
 
 @rule.on(ast.Assign, candidate="test", when=lambda node: isinstance(node.value, ast.IfExp))
@@ -169,18 +187,41 @@ def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
     for part in [part for statement in [*node.body, *node.orelse] for part in walk_in_layers(statement)]:
         if isinstance(part, ast.Name) and part.id in read:
             raise NotProven(f"the written tensor depends on `{part.id}`, and so may its shape")
-    taken, other = writes_of(site, node.body), writes_of(site, node.orelse)
-    for name in sorted(taken.writes.keys() ^ other.writes.keys()):
+    taken, others = writes_of(site, node.body), arms_of(site, node.orelse)
+    for name in sorted({each for arm in others for each in taken.writes.keys() ^ arm.writes.writes.keys()}):
         raise NotProven(f"`self.{name}` is written in only one branch")
-    lines = [*taken.lines, *other.lines]
+    lines = [*taken.lines, *(others[0].writes.lines if len(others) == 1 else [])]
     facts, selects = [*_asked_of_buffers(site, condition), *condition.facts], []
+    chosen = condition.text
+    if len(taken.writes) > 1 and not taken.writes.keys().isdisjoint(_own_names(site, condition)):
+        chosen = site.free_name("first", "first_is_taken")  # what the second select asks, the first has written
+        selects.append(f"{chosen} = {condition.text}")
+    named = {name: _named(site, name, write, lines) for name, write in taken.writes.items()}
+    named_too = _named_in_arms(site, others, lines)
     for name, write in taken.writes.items():
-        both = [
-            _named(site, f"{first}{name}", each, lines) for first, each in (("", write), ("other_", other.writes[name]))
-        ]
-        facts.append(alike(*both))
-        selects.append(_selected(site, name, condition.text, both[0], both[1], write, other.writes[name]))
-    return computed_in_front(site, node, [], lines, facts, selects)
+        facts.append(alike(named[name], named_too[name]))
+        selects.append(_selected(site, name, chosen, named[name], named_too[name], write, others))
+    known = list(dict.fromkeys(each for arm in others for each in arm.known))
+    return computed_in_front(site, node, known, lines, facts, selects)
+
+
+def _named_in_arms(site: Site, arms: list[Arm], lines: list[str]) -> dict[str, str]:
+    """Names for what the other branch writes: Python values choose among its arms before the tensor does."""
+    first = arms[0].writes.writes
+    if len(arms) == 1:
+        return {name: _named(site, f"other_{name}", write, lines) for name, write in first.items()}
+    names = {name: site.free_name(f"other_{name}") for name in first}
+    for arm in arms:
+        bound = [f"{names[name]} = {_tensor(site, write)}" for name, write in arm.writes.writes.items()]
+        inside = "\n".join([*arm.writes.lines, *bound]).split("\n")
+        lines += [arm.head, *(f"    {each}" for each in inside)]
+    return names
+
+
+def _own_names(site: Site, condition: Condition) -> set[str]:
+    """The attributes that the tensors of a condition read."""
+    parts = (part for tensor in condition.tensors for part in walk(tensor) if isinstance(part, ast.expr))
+    return {name for part in parts if (name := own_attribute(site, part)) is not None}
 
 
 def _asked_of_buffers(site: Site, condition: Condition) -> list[str]:
@@ -192,20 +233,34 @@ def _asked_of_buffers(site: Site, condition: Condition) -> list[str]:
 
 def _named(site: Site, name: str, write: AttributeWrite, lines: list[str]) -> str:
     """A name for the value, so that it can be asked for its shape: its own, or one that is bound in a new line."""
-    if site.value(write.node).is_python:
-        raise NotProven(f"`{write.value}` is not a Tensor")
+    _tensor(site, write)
     if write.value.replace(".", "_").isidentifier():
         return write.value
     local = site.free_name(name)
     head, *given = arguments_of(site, write.node) if site.text(write.node) == write.value else (write.value,)
-    lines.append(site.call(f"{local} = {head}", given, deeper=1, after=")" if head.endswith("(") else ""))
+    whole = f"{local} = {head}"
+    lines.append(site.call(whole, given, deeper=1, after=")") if head.endswith("(") else whole)
     return local
 
 
+def _tensor(site: Site, write: AttributeWrite) -> str:
+    """The text of what is written, which is no Python value."""
+    if site.value(write.node).is_python:
+        raise NotProven(f"`{write.value}` is not a Tensor")
+    return write.value
+
+
 def _selected(
-    site: Site, name: str, condition: str, one: str, two: str, taken: AttributeWrite, other: AttributeWrite
+    site: Site,
+    name: str,
+    condition: str,
+    one: str,
+    two: str,
+    taken: AttributeWrite,
+    others: list[Arm],
 ) -> str:
-    if (taken.registers, taken.rest) != (other.registers, other.rest):
+    ways = {(each.registers, each.rest) for each in (taken, *(arm.writes.writes[name] for arm in others))}
+    if len(ways) > 1:
         raise NotProven(f"`self.{name}` is written differently in each branch")
     owner = self_name(site)
     if taken.registers:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import shape_needs, speculation
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow
-from graphmend_codemod.analysis.values import is_bool_or_byte
+from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.values import SCALAR, is_bool_or_byte
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
 
@@ -64,18 +65,31 @@ def where_skipped(site: Site, operand: ast.expr, env: Env) -> Skipped:
     operand = unwrapped(site, operand)
     if isinstance(operand, ast.BoolOp):
         return _all_of(site, operand, env)
+    env = _with_shapes_of_attributes(site, operand, env)
     hazards = speculation.judge(site.evaluator, operand, env)
-    facts = [f"{name}.is_floating_point()" for name in sorted(hazards.needs_floating) if name.isidentifier()]
+    named = [each for each in sorted(hazards.needs_floating) if each.isidentifier() or each in env]
+    facts = [f"{each}.is_floating_point()" for each in named]
     raises = hazards.raises
     for need in sorted(hazards.needs_shapes):
-        asked = shape_needs.asked(need, env)
+        asked = shape_needs.asked(need, env, attributes=True)
         raises = raises or ("it may raise for some shapes" if asked is None else None)
         facts += [] if asked is None else [asked]
-    unclear = next((text for text in sorted(hazards.needs_floating) if not text.isidentifier()), None)
+    unclear = next((text for text in sorted(hazards.needs_floating) if text not in named), None)
     if raises is None and unclear is not None:
         raises = f"cannot infer the dtype of `{unclear}`, and `{speculation.short(operand)}` raises for some"
     why = f"{raises}, and eager mode may skip it; assign it to a variable before the test" if raises else None
     return Skipped(hazards._replace(raises=None, needs_shapes=frozenset()), why, tuple(facts))
+
+
+def _with_shapes_of_attributes(site: Site, operand: ast.expr, env: Env) -> Env:
+    """What names hold, where each tensor of the own instance has a shape of its own: nothing writes in a test."""
+    found = dict(env)
+    for part in ast.walk(operand):
+        if isinstance(part, ast.Attribute) and is_name(part.value, site.evaluator.scope.self_name):
+            value, text = site.evaluator.value(part, env), ast.unparse(part)
+            if value.is_tensor and value.shape != SCALAR and text not in env:
+                found[text] = value._replace(shape=text)
+    return found
 
 
 def _all_of(site: Site, node: ast.BoolOp, env: Env) -> Skipped:

@@ -8,10 +8,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.literals import number_of
 from graphmend_codemod.analysis.patterns import elements_of, is_attribute
 from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
+from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
 from graphmend_codemod.rules.proofs.memory.cached_values import cached_value, why_it_is_needed, why_it_may_change
 
 
@@ -53,6 +57,41 @@ def writes_of(site: Site, body: Sequence[ast.stmt]) -> BranchWrites:
         inner = site.reached(statement)
         _statement(inner, statement, branch)
     return branch
+
+
+class Arm(NamedTuple):
+    """One of the ways through a branch: the header that chooses it, empty for the only one, and what has to be known
+    for the header to be asked."""
+
+    head: str
+    writes: BranchWrites
+    known: tuple[str, ...] = ()
+
+
+def arms_of(site: Site, body: Sequence[ast.stmt]) -> list[Arm]:
+    """The arms of a branch that is nothing but `if n == 1: ... else: ...`; the branch itself where it is anything else.
+
+    NotProven unless Python values choose among them, which may be asked before it is known whether the branch is taken.
+    """
+    choice = body[0] if len(body) == 1 and isinstance(body[0], ast.If) and body[0].orelse else None
+    if choice is None or reads_tensor(site, choice.test):
+        return [Arm("", writes_of(site, body))]
+    number = _compared_with_number(site, choice.test)
+    hazards, test = site.judge(choice.test), site.text(choice.test)
+    raises = hazards.unconditional.raises if number is None else None
+    if (why := hazards.impure or raises or acts(site, choice.test)) is not None:
+        raise NotProven(f"`{test}` is asked in one branch alone: {why}")
+    known = () if number is None else (f"isinstance({number}, (int, float))",)
+    rest = [each._replace(head=f"el{each.head}" if each.head else "else:") for each in arms_of(site, choice.orelse)]
+    return [Arm(f"if {test}:", writes_of(site, choice.body), known), *rest]
+
+
+def _compared_with_number(site: Site, test: ast.expr) -> str | None:
+    """`self.n` for `self.n == -1`, where nothing says what it is."""
+    if not isinstance(test, ast.Compare) or site.value(test.left).kind is not ValueKind.UNKNOWN:
+        return None
+    plain = all(number_of(site.evaluator, each) is not None for each in test.comparators)
+    return site.text(test.left) if plain and own_attribute(site, test.left) is not None else None
 
 
 def _statement(site: Site, statement: ast.stmt, branch: BranchWrites) -> None:

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Iterable
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.callgraph import calls_in, tree_of
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
 from graphmend_codemod.analysis.patterns import all_given, elements_of, is_name, last_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.rules.framework.site import Site
@@ -57,14 +57,21 @@ def why_attributes_must_stay(site: Site, attributes: Iterable[str]) -> str | Non
     calls = calls_in(site.source.text)
     memory = ModuleMemory(site, calls)
     for function in calls.definitions.values():
+        own = _constructs(site, calls, function)
         for node, written in memory.writes(function):
-            if any(name.rpartition(".")[2] in wanted for name in written if "." in name):
+            shared = (name for name in written if "." in name and not (own and name.startswith("self.")))
+            if any(name.rpartition(".")[2] in wanted for name in shared):
                 return f"`{speculation.short(node)}` writes in place, and `torch.where` returns a new tensor"
     for name in sorted(wanted):
         for path, write in site.evaluator.scope.index.writers(name):
             if write.how == "changed" and path != site.summary.path:
                 return f"`{name}` is changed in place in {path}, and `torch.where` returns a new tensor"
     return None
+
+
+def _constructs(site: Site, calls: ModuleCalls, function: Definition) -> bool:
+    """True for the constructor of the site's class: what it does to `self` comes before the site's method runs."""
+    return function.node.name == "__init__" and calls.related(function.owner, site.function.partition(".")[0])
 
 
 def shown_names(site: Site) -> frozenset[str]:

@@ -169,7 +169,7 @@ def _is_tensor_fact(fact: AttributeFact) -> bool | None:
         return True if made else None if _MAKES.search(fact.text) else False
     if fact.kind is AttributeKind.CALL:
         return torch_api.torch_function(fact.callee) in torch_api.RETURNS_TENSOR
-    return fact.kind in {AttributeKind.BUFFER, AttributeKind.PARAMETER}
+    return fact.kind in {AttributeKind.BUFFER, AttributeKind.PARAMETER, AttributeKind.ANNOTATED}
 
 
 def _returns_tensor(guess: Guess, source: Source, node: ast.Call) -> bool | None:
