@@ -22,7 +22,9 @@ from graphmend_codemod.engine.joined_graphs import joining
 from graphmend_codemod.engine.other_breaks import Judged, breaking_tests, without_idle_fixes
 from graphmend_codemod.engine.precedence import best_rank, uncovered
 from graphmend_codemod.project.index.facts import IndexView, ReachedFunction
+from graphmend_codemod.project.summary.candidates import FOREIGN, FOREIGN_NAMES
 from graphmend_codemod.project.summary.records import ModuleSummary
+from graphmend_codemod.project.summary.walking import import_root
 from graphmend_codemod.rules.framework.ask_table import CODES
 from graphmend_codemod.rules.framework.registry import worth_asking
 from graphmend_codemod.rules.framework.rule import Asked, Match, Rule
@@ -60,7 +62,9 @@ def find(
     listed = any("list" in function.candidates for function in summary.functions)
     lists = _lists(source, summary, index) if listed else None
     judged: list[Judged] = []
-    around = _Around(summary.name, index, wanted, interesting, lists, _seen(settings, source.path))
+    around = _Around(
+        summary.name, index, wanted, interesting, lists, _seen(settings, source.path), _imports_foreign(summary)
+    )
     for root, prefix in _outermost(source, summary, wanted):
         for unit in _units(root, f"{prefix}{root.name}", around):
             open_questions: set[ast.AST] = set()
@@ -70,6 +74,13 @@ def find(
     findings = without_idle_fixes(judged, unsafe=settings.unsafe_fixes, opaque=settings.opaque)
     unique = {(finding.code, finding.span): finding for finding in uncovered(findings, opaque=settings.opaque)}
     return sorted(unique.values(), key=lambda finding: (finding.span, finding.code))
+
+
+def _imports_foreign(summary: ModuleSummary) -> bool:
+    """True for a module that imports a library that Dynamo does not trace, at its top level or in a function."""
+    targets = [each.target for each in summary.bindings if each.kind == "import"]
+    targets += [target for each in summary.functions for _, target in each.imports]
+    return any(import_root(each) in FOREIGN for each in targets)
 
 
 def _lists(source: SourceFile, summary: ModuleSummary, index: IndexView) -> Origins | None:
@@ -106,7 +117,7 @@ def _outermost(
 class _Around(NamedTuple):
     """What all functions of one file have in common. `wanted` are the reached ones by qualname and line, `candidates`
     what those hold that have anything that rules may look at. `seen` are annotations for what names were in a
-    recorded run, by function."""
+    recorded run, by function. `foreign` is true where it imports a library that Dynamo does not trace."""
 
     module: str
     view: IndexView
@@ -114,6 +125,7 @@ class _Around(NamedTuple):
     candidates: Mapping[tuple[str, int], tuple[str, ...]]
     lists: Origins | None
     seen: Mapping[str, Mapping[str, str]]
+    foreign: bool
 
 
 def _units(node: FunctionNode, qualname: str, around: _Around) -> Iterator[_Unit]:
@@ -134,6 +146,8 @@ def _units_in(
     if reached is not None and reached.class_qualified is not None:
         class_qualified = reached.class_qualified
     scope = Scope(around.module, around.view, node, class_qualified, outline(node), closure)
+    if around.foreign:
+        scope.outline.notes[FOREIGN_NAMES] = True
     evaluator = Evaluator(scope, names, around.seen.get(qualname))
     pairs = around.lists.lists.get((qualname, node.lineno), {}) if around.lists is not None else {}
     flow = Flow(scope, evaluator, env, follow_leaks=False, origins=around.lists, lists=pairs)

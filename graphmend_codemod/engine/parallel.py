@@ -121,6 +121,10 @@ class Scene:
             if not isinstance(source, Problem):
                 yield path, source.raw
 
+    def _text(self, path: str) -> str:
+        source = read(path, self.settings.root.absolute(), self.texts)
+        return "" if isinstance(source, Problem) else source.text
+
     def index(self, shelf: Shelf) -> ProjectIndex:
         """An index that takes summaries from the shelf."""
         root = self.settings.root.absolute()
@@ -135,7 +139,7 @@ class Scene:
 
         index = ProjectIndex(layout, on_demand, self.settings.module_bases)
         if self.every is not None:
-            index.has_every_file(self.every, self._others)
+            index.has_every_file(self.every, self._others, self._text)
         return index
 
 

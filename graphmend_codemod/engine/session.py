@@ -174,6 +174,13 @@ class Checker:
         except SourceError:
             return b""
 
+    def _text(self, path: str) -> str:
+        """The text of a file; nothing of one that cannot be read."""
+        try:
+            return self.source(path).text
+        except SourceError:
+            return ""
+
     def _search(self, index: ProjectIndex, paths: Iterable[str]) -> Search:
         from graphmend_codemod.project.reach import Search
 
@@ -241,7 +248,7 @@ class Checker:
         index = self._index(layout, every)
         matter = [path for path in every if self._load(path).matters]
         others = sorted(set(every).difference(matter))
-        index.has_every_file(matter, lambda: ((path, self._raw(path)) for path in others))
+        index.has_every_file(matter, lambda: ((path, self._raw(path)) for path in others), self._text)
         search = self._search(index, every)
         search.run()
         index.has_reached(search.result())

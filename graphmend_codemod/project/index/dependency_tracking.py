@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphmend_codemod.core.digests import blake2b
-from graphmend_codemod.project.index.facts import AttributeFact, ClassFacts, FunctionFacts
+from graphmend_codemod.project.index.facts import AttributeFact, ClassFacts, FunctionFacts, Home
 from graphmend_codemod.project.index.project_index import ProjectIndex
 from graphmend_codemod.project.summary.records import Write
 
@@ -40,6 +40,11 @@ class Answers:
                 name = self._index.caught(first, qualname, int(line)) or ""
             elif kind == "loud":
                 name = str(self._index.is_loud(first))
+            elif kind == "home":
+                home = self._index.home(first)
+                name = "" if home is None else _digest_of(repr(home))
+            elif kind == "naming":
+                name = _digest_of(repr(self._index.naming(first)))
             elif kind == "readers":
                 name = " ".join(self._index.readers(first))
             elif kind == "writers":
@@ -108,6 +113,16 @@ class RecordingView:
         self.asked["loud", name, ""] = None
         return self._index.is_loud(name)
 
+    def home(self, qualified: str) -> tuple[Home, str] | None:
+        """See `IndexView.home`."""
+        self.asked["home", qualified, ""] = None
+        return self._index.home(qualified)
+
+    def naming(self, qualified: str) -> tuple[Home, ...]:
+        """See `IndexView.naming`."""
+        self.asked["naming", qualified, ""] = None
+        return self._index.naming(qualified)
+
     def readers(self, attribute: str) -> tuple[str, ...]:
         """See `IndexView.readers`."""
         self.asked["readers", attribute, ""] = None
@@ -132,4 +147,8 @@ def _digest(facts: FunctionFacts | ClassFacts | AttributeFact | None) -> str:
         )
     else:
         text = repr(facts)
+    return _digest_of(text)
+
+
+def _digest_of(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

@@ -7,10 +7,11 @@ Names of libraries outside the project resolve to the name they are imported by;
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from graphmend_codemod.project.summary.records import Write
+from graphmend_codemod.project.summary.records import ANNOTATION, Write
 
 _NONE: Mapping[str, Any] = {}
 
@@ -37,6 +38,31 @@ class AttributeFact(NamedTuple):
     text: str = ""
 
 
+_REGISTERED = frozenset({AttributeKind.BUFFER, AttributeKind.PARAMETER})
+_AUGMENTED = AttributeFact(AttributeKind.CHANGED, text="+=")  # what `self.x += 1` leaves of a tensor is one
+_TENSOR = re.compile(r"(?:typing\.)?Optional\[torch\.\w*Tensor\]|torch\.\w*Tensor(?: \| None)?")
+
+
+def merge(first: AttributeFact, second: AttributeFact) -> AttributeFact:
+    """What is known when both were assigned. A registered name takes nothing but tensors (and None) afterwards, and the
+    annotation of a class says nothing against what is assigned."""
+    for one, other in ((first, second), (second, first)):
+        given = other.kind in (AttributeKind.CALL, AttributeKind.OTHER) or other == _AUGMENTED
+        if one.kind in _REGISTERED and (given or _is_annotation(other)):
+            return AttributeFact(one.kind, one.callee)
+    for one, other in ((first, second), (second, first)):
+        if _is_annotation(one):
+            tensor = one.callee is not None and _TENSOR.fullmatch(one.callee) is not None
+            return AttributeFact(AttributeKind.ANNOTATED, one.callee) if tensor else other
+    if first.kind is not second.kind or first.callee != second.callee:
+        return AttributeFact(AttributeKind.CHANGED)
+    return first if first.text == second.text else AttributeFact(first.kind, first.callee)
+
+
+def _is_annotation(fact: AttributeFact) -> bool:
+    return fact.kind is AttributeKind.ANNOTATED or (fact.kind is AttributeKind.ARGUMENT and fact.text == ANNOTATION)
+
+
 class FunctionFacts(NamedTuple):
     """What is known of a function of the project from its signature. Annotations and decorators are resolved where
     their names can be; an annotation is kept as source text with resolved names, e.g. `typing.Optional[torch.Tensor]`.
@@ -55,6 +81,13 @@ class FunctionFacts(NamedTuple):
     loud: bool = False  # as a property, or a method that messages call, it may do more than read
     check: str = ""  # for a function that does nothing but check a condition, what its summary notes
     swallows: bool = False  # as `__exit__` or as a context manager, it may keep an exception from going further
+
+
+class Home(NamedTuple):
+    """A file of the project: the name of its module, and its text."""
+
+    module: str
+    text: str
 
 
 class NeedsProject(Exception):
@@ -111,6 +144,12 @@ class IndexView(Protocol):
 
         NeedsProject if not all were read.
         """
+
+    def home(self, qualified: str) -> tuple[Home, str] | None:
+        """The file of a function or class of the project, and its name in there; None where not all files were read."""
+
+    def naming(self, qualified: str) -> tuple[Home, ...]:
+        """The other files that name a function or class of the project; none where not all files were read."""
 
     def readers(self, attribute: str) -> tuple[str, ...]:
         """Paths of modules in which a function reads an attribute of this name of a known object. NeedsProject too."""

@@ -12,8 +12,10 @@ from graphmend_codemod.project.index.facts import (
     AttributeKind,
     ClassFacts,
     FunctionFacts,
+    Home,
     NeedsProject,
     ReachedFunction,
+    merge,
 )
 from graphmend_codemod.project.index.modules import PackageLayout
 from graphmend_codemod.project.summary.candidates import COUNT
@@ -21,7 +23,7 @@ from graphmend_codemod.project.summary.check_functions import CHECKS
 from graphmend_codemod.project.summary.computing import COMPUTES
 from graphmend_codemod.project.summary.context_managers import SWALLOWS
 from graphmend_codemod.project.summary.quiet import LOUD
-from graphmend_codemod.project.summary.records import ANNOTATION, ClassSummary, FunctionSummary, Value, Write
+from graphmend_codemod.project.summary.records import ClassSummary, FunctionSummary, Value, Write
 
 _LOOKED_UP = re.compile(r"\btorch\.(?:compiler|_dynamo)\b.*\bis_(?:dynamo_)?compiling\b")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
@@ -44,14 +46,25 @@ class ProjectIndex(Definitions):
         self._heirs: dict[str, list[str]] | None = None
         self._users: dict[str, tuple[str, ...]] = {}
         self._renamed: dict[str, set[str]] = {}
+        self._by_last_name: dict[str, list[Module]] | None = None
+        self._text: Callable[[str], str] = lambda _: ""
         self._writers: dict[str, list[tuple[str, Write]]] | None = None
         self._others: Callable[[], Iterable[tuple[str, bytes]]] = tuple
         self._may_write: dict[str, list[str]] = {}
 
-    def has_every_file(self, paths: Iterable[str], others: Callable[[], Iterable[tuple[str, bytes]]] = tuple) -> None:
-        """Say that the modules at these paths are all that matter in the project; `others` tells of all other files."""
+    def has_every_file(
+        self,
+        paths: Iterable[str],
+        others: Callable[[], Iterable[tuple[str, bytes]]] = tuple,
+        text: Callable[[str], str] = lambda _: "",
+    ) -> None:
+        """Say that the modules at these paths are all that matter in the project.
+
+        `others` tells of all other files, and `text` what is in a file: nothing if it cannot be read.
+        """
         self._every = tuple(sorted(paths))
         self._others = others
+        self._text = text
 
     def others(self) -> Iterable[tuple[str, bytes]]:
         """Path and content of each file of the project that does not matter by itself, read anew at every call."""
@@ -84,14 +97,45 @@ class ProjectIndex(Definitions):
         if qualified not in self._users:
             home = self.entity(qualified)
             known_by = self._names_of(qualified.rpartition(".")[2])
+            mentions = self._mentions()
+            near = {each.summary.path: each for name in known_by for each in mentions.get(name, ())}
             self._users[qualified] = tuple(
-                module.summary.path
-                for module in self._all()
+                path
+                for path, module in sorted(near.items())
                 if not module.summary.package
-                and (home is None or module.summary.path != home[0].summary.path)
+                and (home is None or path != home[0].summary.path)
                 and qualified in self._named(module, known_by)
             )
         return self._users[qualified]
+
+    def _mentions(self) -> dict[str, list[Module]]:
+        """The modules that import something under a name, or spell it behind a dot, by that name."""
+        if self._by_last_name is None:
+            self._by_last_name = {}
+            for module in self._all():
+                summary = module.summary
+                targets = [each.target for each in summary.bindings if each.kind == "import"]
+                targets += [target for each in summary.functions for _, target in each.imports]
+                names = {target.rpartition(":")[2] for target in targets}
+                spelled = [ref for each in summary.functions for ref in each.refs if "." in ref]
+                spelled += [base for each in summary.classes for base in each.bases if "." in base]
+                names.update([each.removesuffix("()").rpartition(".")[2] for each in spelled])
+                for name in names:
+                    self._by_last_name.setdefault(name, []).append(module)
+        return self._by_last_name
+
+    def home(self, qualified: str) -> tuple[Home, str] | None:
+        """See `IndexView.home`."""
+        found = self.entity(qualified) if self._every is not None else None
+        if found is None:
+            return None
+        text = self._text(found[0].summary.path)
+        return (Home(found[0].summary.name, text), found[1]) if text else None
+
+    def naming(self, qualified: str) -> tuple[Home, ...]:
+        """See `IndexView.naming`."""
+        modules = map(self.module_at, self.users(qualified)) if self._every is not None else ()
+        return tuple(Home(each.summary.name, self._text(each.summary.path)) for each in modules if each is not None)
 
     def _names_of(self, name: str) -> frozenset[str]:
         """A name, with those by which modules of the project import what they find under it."""
@@ -339,31 +383,6 @@ class ProjectIndex(Definitions):
         for other in facts[1:]:
             fact = merge(fact, other)
         return fact
-
-
-_REGISTERED = frozenset({AttributeKind.BUFFER, AttributeKind.PARAMETER})
-_AUGMENTED = AttributeFact(AttributeKind.CHANGED, text="+=")  # what `self.x += 1` leaves of a tensor is one
-_TENSOR = re.compile(r"(?:typing\.)?Optional\[torch\.\w*Tensor\]|torch\.\w*Tensor(?: \| None)?")
-
-
-def merge(first: AttributeFact, second: AttributeFact) -> AttributeFact:
-    """What is known when both were assigned. A registered name takes nothing but tensors (and None) afterwards, and the
-    annotation of a class says nothing against what is assigned."""
-    for one, other in ((first, second), (second, first)):
-        given = other.kind in (AttributeKind.CALL, AttributeKind.OTHER) or other == _AUGMENTED
-        if one.kind in _REGISTERED and (given or _is_annotation(other)):
-            return AttributeFact(one.kind, one.callee)
-    for one, other in ((first, second), (second, first)):
-        if _is_annotation(one):
-            tensor = one.callee is not None and _TENSOR.fullmatch(one.callee) is not None
-            return AttributeFact(AttributeKind.ANNOTATED, one.callee) if tensor else other
-    if first.kind is not second.kind or first.callee != second.callee:
-        return AttributeFact(AttributeKind.CHANGED)
-    return first if first.text == second.text else AttributeFact(first.kind, first.callee)
-
-
-def _is_annotation(fact: AttributeFact) -> bool:
-    return fact.kind is AttributeKind.ANNOTATED or (fact.kind is AttributeKind.ARGUMENT and fact.text == ANNOTATION)
 
 
 def is_property(function: FunctionSummary) -> bool:

@@ -51,7 +51,7 @@ _FUNCTIONAL = ("F.", "nn.functional.", "torch.nn.functional.")
 _REFUSED_MODULES = ("np.polynomial.", "numpy.polynomial.", "scipy.")
 _TESTS = frozenset({ast.Name, ast.BoolOp, ast.Compare})
 _SAID = frozenset({"requires_grad", "validate_args"})
-_OTHERS = tuple(f"{name}." for name in ("PIL", "cv2", "librosa", "np.random", "ot", "pot", "pywt", "sklearn"))
+_OTHERS = ("np.random.", "pot.")
 _NOTED = (
     _SPECIAL_CALLS | LOG_METHODS | READS_VALUES | MARKS | MADE_OF_NUMBERS | CASTS | NUMPY_NUMBERS | DIVIDES
     | CHOOSES_ROWS | REDUCES | REPLACED | ANSWERS | _MAY_BE_REFUSED | _ALL
@@ -77,6 +77,7 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
     if (
         spelled.startswith(_OTHERS)
         or ".random." in spelled
+        or (body.lines.foreign and _may_be_foreign(spelled, last, body))
         or spelled.startswith(_REFUSED_MODULES)
         or last in UNKNOWN_TO_TORCH
         or (last in UNKNOWN_AS_NUMPY and spelled.startswith(_NUMPY))
@@ -109,6 +110,15 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
             body.value = True
         if keyword.arg == "out" and type(keyword.value) is ast.Attribute:
             body.writes[Write(keyword.value.attr, dotted(keyword.value.value), "changed")] = None
+
+
+def _may_be_foreign(spelled: str, last: str, body: Body) -> bool:
+    """True for a call of what the module imports from a library that Dynamo does not trace, or of an object from it."""
+    root = spelled.partition(".")[0]
+    if root in body.lines.foreign or last == "len":
+        return True
+    said = body.parameters.get(root, "")
+    return root == body.own or any(name in said for name in body.lines.foreign)
 
 
 def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:

@@ -70,6 +70,17 @@ REFUSED_WITH_OWNER = frozenset(
     }
 )  # fmt: skip
 """Those of which only the last two parts tell."""
+COMPILED = frozenset(
+    """Levenshtein PIL SimpleITK annoy av cupy cv2 decord editdistance faiss h5py hnswlib imageio kaldiio lap
+    lapsolver librosa lightgbm lmdb matplotlib nibabel numba onnxruntime open3d ot pandas parselmouth pesq polars
+    pyarrow pycocotools pydub pywt pyworld rasterio rdkit resampy sentencepiece shapely skimage sklearn soundfile soxr
+    statsmodels tifffile tokenizers trimesh webrtcvad xgboost""".split()
+)
+"""Libraries with extensions of their own, by the names that they are imported by."""
+FOREIGN = COMPILED | {"scipy"}
+"""Libraries of which Dynamo traces nothing."""
+FOREIGN_NAMES = "foreign"
+"""How the outline of a function notes that its file imports one of them."""
 GUESSED = frozenset({"deepcopy", "randint", "randrange", "uniform"})
 """Functions that Dynamo does not trace where their arguments, or what becomes of their results, say so."""
 UNKNOWN_TO_TORCH = frozenset(

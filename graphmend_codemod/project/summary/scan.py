@@ -9,7 +9,13 @@ from typing import NamedTuple
 
 from graphmend_codemod.project.summary.assignments import written
 from graphmend_codemod.project.summary.body import Body, settle
-from graphmend_codemod.project.summary.candidates import RECURRENT, SPECTRA, is_named_recurrent, is_python_annotation
+from graphmend_codemod.project.summary.candidates import (
+    FOREIGN,
+    RECURRENT,
+    SPECTRA,
+    is_named_recurrent,
+    is_python_annotation,
+)
 from graphmend_codemod.project.summary.check_functions import noted
 from graphmend_codemod.project.summary.computing import COMPUTES, only_computes
 from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS, may_swallow
@@ -152,15 +158,18 @@ def _module(statements: list[ast.stmt], scan: _Scan, conditional: bool, for_type
             scan.bindings.append(Binding(node.name, "class", node.name, conditional))
             _class(node, node.name, scan)
         elif isinstance(node, ast.Import):
-            scan.bindings += [
-                Binding(name, "import", target, conditional, for_types=for_types) for name, target in imported(node)
-            ]
+            for name, target in imported(node):
+                scan.bindings.append(Binding(name, "import", target, conditional, for_types=for_types))
+                if import_root(target) in FOREIGN:
+                    scan.lines.foreign.add(name)
         elif isinstance(node, ast.ImportFrom):
             for name, target in imported_from(node):
                 if name == "*":
                     scan.stars.append(target)
                 else:
                     scan.bindings.append(Binding(name, "import", target, conditional, for_types=for_types))
+                    if import_root(target) in FOREIGN:
+                        scan.lines.foreign.add(name)
         elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
             _global(node, scan, conditional)
         elif isinstance(node, ast.Expr):
@@ -245,7 +254,8 @@ def _class(node: ast.ClassDef, qualname: str, scan: _Scan, outer: str = "") -> N
     for pending in scan.functions[first:]:
         if pending.owner == qualname and pending.body.attributes:
             construction = pending.head[0] == f"{qualname}.__init__"
-            scan.held.add_method(qualname, pending.body, construction)
+            # What a class that inherits from nothing is made of is data as often as it is a setting.
+            scan.held.add_method(qualname, pending.body, construction and bool(node.bases))
             for attribute in _attributes(pending.body, scan.lines, construction):
                 attributes[attribute] = None
     bases = tuple(spelled for base in node.bases if (spelled := _base(base)))

@@ -21,13 +21,15 @@ _TENSOR_AS_BUFFER = re.compile(r"register_buffer\(\s*[\"']\w+[\"'],\s*\w+\.(?:as
 class Lines:
     """Source text by `ast` positions. Lines end where the tokenizer ends them; columns count UTF-8 bytes.
 
-    `asks_for_ends` is true where a size may be one more than the last of some positions.
+    `asks_for_ends` is true where a size may be one more than the last of some positions. `foreign` are the names that
+    the module binds to parts of libraries that Dynamo does not trace.
     """
 
     def __init__(self, text: str) -> None:
         self.asks_for_ends = "[-1] + 1" in text
         self.has_class_methods = "@classmethod" in text
         self.switches_off = ".disable" in text
+        self.foreign: set[str] = set()
         self._keeps_integers: bool | None = None
         self._text = text
         if "\r" in text:

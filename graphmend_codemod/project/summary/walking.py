@@ -20,7 +20,7 @@ from graphmend_codemod.project.summary.assignments import (
 )
 from graphmend_codemod.project.summary.body import Body, is_moved_mask
 from graphmend_codemod.project.summary.calls import call, is_extreme
-from graphmend_codemod.project.summary.candidates import CASTS, COUNT
+from graphmend_codemod.project.summary.candidates import CASTS, COUNT, FOREIGN
 from graphmend_codemod.project.summary.context_managers import caught_by
 from graphmend_codemod.project.summary.spelling import dotted
 
@@ -297,12 +297,10 @@ def _lambda(node: ast.Lambda, body: Body, stack: list[Any]) -> None:
     stack.append(node.body)
 
 
-def _import(node: ast.Import, body: Body, stack: list[Any]) -> None:
-    body.imports += imported(node)
-
-
-def _import_from(node: ast.ImportFrom, body: Body, stack: list[Any]) -> None:
-    body.imports += [pair for pair in imported_from(node) if pair[0] != "*"]
+def _import(node: ast.Import | ast.ImportFrom, body: Body, stack: list[Any]) -> None:
+    pairs = imported(node) if isinstance(node, ast.Import) else imported_from(node)
+    body.imports += [pair for pair in pairs if pair[0] != "*"]
+    body.value = body.value or any(import_root(target) in FOREIGN for _, target in pairs)
 
 
 def _global(node: ast.Global, body: Body, stack: list[Any]) -> None:
@@ -372,7 +370,7 @@ _HANDLERS: dict[type[ast.AST], Handler] = {
     ast.ClassDef: _aside,
     ast.Lambda: _lambda,
     ast.Import: _import,
-    ast.ImportFrom: _import_from,
+    ast.ImportFrom: _import,
     ast.Global: _global,
     ast.ExceptHandler: _handler,
     ast.MatchAs: _capture,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.project.summary.candidates import SPECTRA, UNKNOWN_AS_NUMPY, UNKNOWN_TO_TORCH
+from graphmend_codemod.project.summary.candidates import COMPILED, SPECTRA, UNKNOWN_AS_NUMPY, UNKNOWN_TO_TORCH
 
 _AROUND = "compile the code around it separately"
 
@@ -57,11 +57,6 @@ _COMPILED = Refused(
     "calls a library that is not written with torch",
     f"Dynamo does not trace compiled extensions; manually call it before the compiled function, or {_AROUND}",
 )
-COMPILED = frozenset(
-    """PIL cv2 faiss h5py librosa lmdb matplotlib numba ot pandas pycocotools pywt rdkit shapely skimage sklearn
-    soundfile statsmodels""".split()
-)
-"""Libraries with extensions of their own, by the names that they are imported by."""
 _SCIPY = Refused("calls SciPy", f"Dynamo does not trace it; manually {_AROUND}")
 _NUMPY = Refused(
     "calls a function of NumPy without a counterpart in `torch._numpy`", f"Dynamo does not trace it; manually {_AROUND}"

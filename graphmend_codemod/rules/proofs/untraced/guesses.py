@@ -13,7 +13,8 @@ from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.project.index.facts import AttributeFact, AttributeKind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.bindings import is_assigned
-from graphmend_codemod.rules.proofs.untraced.value_sources import AS_THEIR_ARGUMENTS, Guess, Source
+from graphmend_codemod.rules.proofs.untraced.frames import Source
+from graphmend_codemod.rules.proofs.untraced.value_sources import AS_THEIR_ARGUMENTS, Guess
 
 _OF_PYTHON = frozenset(name for kind in (str, bytes, list, dict, set, tuple, int, float) for name in dir(kind))
 _TENSOR_METHODS = torch_api.RETURNS_TENSOR - _OF_PYTHON - {"where", "tensor", "pad", "normalize", "linear", "embedding"}
@@ -136,17 +137,13 @@ def _says_tensor(guess: Guess, source: Source) -> bool | None:
 def _is_held_tensor(guess: Guess, source: Source) -> bool | None:
     """True for `self.scale` where the class gives it a tensor or registers it."""
     assert isinstance(source.node, ast.Attribute)
-    scope = guess.site.evaluator.scope
-    home = source.frame.definition.owner if not source.frame.own and source.frame.definition is not None else ""
-    others = scope.index.class_facts(f"{guess.site.summary.name}.{home}") if home else None
-    known = others.attributes.get(source.node.attr) if others is not None else None
-    fact = scope.attribute(source.node.attr) if source.frame.own else known
+    facts = guess.class_facts(source.frame)
+    fact = facts.attributes.get(source.node.attr) if facts is not None else None
     if fact is None and source.frame.own:
-        facts = scope.class_facts
         return None if facts is not None and source.node.attr in facts.properties else False
     if fact is None or fact.kind is AttributeKind.CHANGED:
         return None
-    return _is_tensor_fact(fact)
+    return _is_tensor_fact(guess, fact)
 
 
 def _is_others_tensor(guess: Guess, source: Source) -> bool | None:
@@ -158,17 +155,20 @@ def _is_others_tensor(guess: Guess, source: Source) -> bool | None:
     fact = facts.attributes.get(source.node.attr) if facts is not None else None
     if fact is None or fact.kind is AttributeKind.CHANGED:
         return None
-    return _is_tensor_fact(fact)
+    return _is_tensor_fact(guess, fact)
 
 
-def _is_tensor_fact(fact: AttributeFact) -> bool | None:
+def _is_tensor_fact(guess: Guess, fact: AttributeFact) -> bool | None:
     """Whether an attribute holds a tensor by what a class gives it once; None where that has to be followed."""
     if fact.kind is AttributeKind.OTHER:
         function = _CALLED.match(fact.text)
         made = function is not None and function[1] in torch_api.RETURNS_TENSOR
         return True if made else None if _MAKES.search(fact.text) else False
+    if fact.kind is AttributeKind.ARGUMENT:
+        return None if fact.callee is None else _TENSOR.fullmatch(fact.callee) is not None
     if fact.kind is AttributeKind.CALL:
-        return torch_api.torch_function(fact.callee) in torch_api.RETURNS_TENSOR
+        of_project = fact.callee is not None and guess.index.function(fact.callee) is not None
+        return None if of_project else torch_api.torch_function(fact.callee) in torch_api.RETURNS_TENSOR
     return fact.kind in {AttributeKind.BUFFER, AttributeKind.PARAMETER, AttributeKind.ANNOTATED}
 
 
@@ -184,7 +184,7 @@ def _returns_tensor(guess: Guess, source: Source, node: ast.Call) -> bool | None
             return called[6:] in _OF_NUMPY or called.startswith("numpy.linalg.")
         if called.startswith(_PARTS_OF_TORCH):
             return True
-        return None if guess.site.evaluator.scope.index.function(called) is not None else False
+        return None if guess.index.function(called) is not None else False
     if not isinstance(node.func, ast.Attribute):
         return None if isinstance(node.func, ast.Name) else False
     method = node.func.attr

@@ -16,9 +16,10 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraceable_calls import TRANSFORMS as _TRANSFORMS
 from graphmend_codemod.rules.proofs.untraceable_calls import is_random_transform
 from graphmend_codemod.rules.proofs.untraced.evidence import in_step
+from graphmend_codemod.rules.proofs.untraced.frames import Source
 from graphmend_codemod.rules.proofs.untraced.guesses import seems_tensor
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
-from graphmend_codemod.rules.proofs.untraced.value_sources import Guess, Source
+from graphmend_codemod.rules.proofs.untraced.value_sources import Guess
 
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 LAYERS = _RECURRENT | {"CTCLoss"}

@@ -12,13 +12,15 @@ from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import Outline, children
 from graphmend_codemod.project.summary.candidates import (
     ANSWERS,
+    COMPILED,
+    FOREIGN_NAMES,
     GUESSED,
     UNKNOWN_AS_NUMPY,
     UNKNOWN_TO_TORCH,
     is_named_recurrent,
 )
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.untraceable_calls import COMPILED, NAMES, refused_layer
+from graphmend_codemod.rules.proofs.untraceable_calls import NAMES, refused_layer
 from graphmend_codemod.rules.proofs.untraced.calls import CALLS, FINDS, READS, RESHAPES, SIZED, sized
 from graphmend_codemod.rules.proofs.untraced.guessed import NUMBERS
 from graphmend_codemod.rules.proofs.untraced.kinds import Ask, Untraced
@@ -82,6 +84,8 @@ def _in_outline(outline: Outline) -> list[ast.expr]:
     if found is None:
         chosen = [node for node in outline.subscripts if not _is_plain(node.slice)]
         suspects = _any_layer if any(map(is_named_recurrent, outline.words)) else _is_suspect
+        if FOREIGN_NAMES in outline.notes:
+            suspects = _any_call
         found = outline.notes["untraced"] = [*filter(suspects, outline.calls), *chosen, *_filters(outline)]
     return found
 
@@ -89,6 +93,12 @@ def _in_outline(outline: Outline) -> list[ast.expr]:
 def _any_layer(call: ast.Call) -> bool:
     """Suspects where something is named as recurrent layers are: `for layer in self.rnns` calls one as `layer`."""
     return _is_suspect(call) or isinstance(call.func, (ast.Name, ast.Subscript))
+
+
+def _any_call(call: ast.Call) -> bool:
+    """Suspects where the file imports something that Dynamo does not trace: it may be called by any name."""
+    own = isinstance(call.func, ast.Attribute) and is_name(call.func.value, "self")
+    return not (own and call.keywords) or _is_suspect(call)
 
 
 def _filters(outline: Outline) -> list[ast.expr]:

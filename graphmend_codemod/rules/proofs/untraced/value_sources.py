@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from functools import cached_property
-from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
-from graphmend_codemod.analysis.patterns import is_attribute, is_literal, is_name
-from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameter_names, parameters, walk_scope
-from graphmend_codemod.analysis.values import Value
-from graphmend_codemod.core.source import SourceError
+from graphmend_codemod.analysis.callgraph import Definition, tree_of
+from graphmend_codemod.analysis.patterns import is_attribute, is_literal, is_name, last_name
+from graphmend_codemod.analysis.scope import dotted, parameter_names, parameters, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.bindings import (
     appended_to,
@@ -24,86 +20,32 @@ from graphmend_codemod.rules.proofs.untraced.bindings import (
     element_of,
     fields_of,
     has_name,
-    reaching,
 )
+from graphmend_codemod.rules.proofs.untraced.callees import callee, callers
+from graphmend_codemod.rules.proofs.untraced.frames import Files, Frame, Source
 
 _STEPS = 10
-_LONGEST = 60_000
 AS_THEIR_ARGUMENTS = frozenset({"builtins.min", "builtins.max", "builtins.sum", "builtins.abs", "builtins.next"})
 """Functions whose result is one of their arguments, or made of them."""
 _AS_THEIR_OWNERS = torch_api.RETURNS_TENSOR | {"astype"}
 """Methods of tensors and arrays whose result is one as well."""
 
 
-class Frame:
-    """A function in which an expression stands; `own` is that of the site, of which the dataflow knows more.
-
-    `through` is the call by which what is asked for comes from its result, and the frame of that call: parameters then
-    hold what this call gives, and not what others do.
-    """
-
-    def __init__(
-        self,
-        node: FunctionNode,
-        definition: Definition | None = None,
-        guess: Guess | None = None,
-        through: tuple[ast.Call, Frame] | None = None,
-    ) -> None:
-        self.node = node
-        self.through = through
-        self.own = guess is not None
-        self._definition, self._guess = definition, guess
-
-    @property
-    def definition(self) -> Definition | None:
-        """The function in the tree of the whole file, which is read only where somebody asks."""
-        if self._definition is None and self._guess is not None and self._guess.calls is not None:
-            self._definition = self._guess.calls.at(self.node.lineno)
-        return self._definition
-
-
-class Source(NamedTuple):
-    """One expression that another one may get its value from."""
-
-    node: ast.expr
-    frame: Frame
-
-
 Leaf = Callable[["Guess", Source], "bool | None"]
 """Whether an expression is what is looked for; None where its parts, or where it comes from, have to tell."""
 
 
-class Guess:
+class Guess(Files):
     """Follows one expression back through names, containers, calls and callers, a few steps."""
 
     def __init__(self, site: Site) -> None:
-        self.site = site
+        super().__init__(site)
         self._seen: dict[tuple[int, int, int], ast.expr] = {}  # holds what it has seen: an address is given away again
-
-    @cached_property
-    def calls(self) -> ModuleCalls | None:
-        """Who calls whom in the file; None where it takes longer to read than a guess is worth."""
-        if len(self.site.source.text) > _LONGEST:
-            return None
-        try:
-            return calls_in(self.site.source.text)
-        except SourceError:
-            return None
-
-    def around(self, frame: Frame) -> Frame | None:
-        """The function or method of the file around a function that is defined inside of it."""
-        if frame.definition is not None or self.calls is None:
-            return None
-        line = frame.node.lineno
-        every = self.calls.definitions.values()
-        outer = (each for each in every if each.node.lineno < line <= (each.node.end_lineno or 0))
-        found = next(outer, None)
-        return Frame(found.node, found) if found is not None else None
 
     @property
     def _own(self) -> Frame:
         # Not kept: it leads back here, and the collector of such circles is off while files are judged.
-        return Frame(self.site.evaluator.scope.node, guess=self)
+        return Frame(self.site.evaluator.scope.node, files=self)
 
     def holds(self, node: ast.expr, leaf: Leaf) -> bool:
         """True where the leaf says yes of the expression, or of something that it may get its value from."""
@@ -124,25 +66,12 @@ class Guess:
             return answer
         return any(self._holds(each, leaf, steps - 1) for each in _sources(self, source))
 
-    def resolve(self, source: Source, node: ast.expr) -> str | None:
-        """The qualified name of what an expression of a frame spells."""
-        if source.frame.own:
-            return self.site.resolve(node)
-        name = dotted(node)
-        if name is None or name.partition(".")[0] in parameter_names(source.frame.node):
-            return None
-        return self.site.evaluator.scope.resolve_global(name)
-
-    def value(self, source: Source) -> Value | None:
-        """What the dataflow knows, in the function of the site alone."""
-        return self.site.value(source.node) if source.frame.own else None
-
 
 def _sources(guess: Guess, source: Source) -> Iterator[Source]:
     """The expressions that one may get its value from: assignments, arguments, results, elements, operands."""
     node, frame = source
     if isinstance(node, ast.Name):
-        yield from (Source(each, frame) for each in _before(guess, frame, node))
+        yield from (Source(each, frame) for each in guess.before(frame, node))
         yield from _given(guess, frame, node.id)
         outer = None if has_name(frame.node, node.id) else guess.around(frame)
         if outer is not None and has_name(outer.node, node.id):
@@ -167,21 +96,17 @@ def _operands(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.Compare):
         return [node.left, *node.comparators]
     if isinstance(node, ast.IfExp):
-        traces = isinstance(node.test, ast.Call) and (dotted(node.test.func) or "").endswith("is_tracing")
+        both = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
+        every = node.test.values if both else [node.test]  # type: ignore[attr-defined]
+        traces = any(isinstance(each, ast.Call) and last_name(each.func) == "is_tracing" for each in every)
         return [node.orelse] if traces else [node.body, node.orelse]
     return [node.value] if isinstance(node, ast.NamedExpr) else []
 
 
-def _before(guess: Guess, frame: Frame, name: ast.Name) -> list[ast.expr]:
-    """What a name may hold of what its function assigns to it."""
-    again = frame.own and guess.site.place.in_loop
-    return list(reaching(frame.node, name, guess.site.source.lines, again=again))
-
-
 def _given(guess: Guess, frame: Frame, name: str) -> Iterator[Source]:
-    """What the callers in this file give for a parameter without an annotation."""
+    """What callers give for a parameter without an annotation."""
     given = next((each for each in parameters(frame.node) if each.arg == name), None)
-    if given is None or given.annotation is not None or guess.calls is None:
+    if given is None or given.annotation is not None or guess.calls_at(frame) is None:
         return
     if frame.through is not None:
         call, origin = frame.through
@@ -192,10 +117,10 @@ def _given(guess: Guess, frame: Frame, name: str) -> Iterator[Source]:
     if frame.definition is None:
         yield from _given_inside(guess, frame, name)
         return
-    for caller, call in guess.calls.callers(frame.definition):
+    for home, caller, call in callers(guess, frame, frame.definition):
         argument = frame.definition.arguments(call).get(name)
         if argument is not None:
-            yield Source(argument, Frame(caller.node, caller))
+            yield Source(argument, Frame(caller.node, caller, home=home))
 
 
 def _given_inside(guess: Guess, frame: Frame, name: str) -> Iterator[Source]:
@@ -217,23 +142,25 @@ def _stored(guess: Guess, source: Source, node: ast.Attribute) -> Iterator[Sourc
     if not isinstance(node.value, (ast.Name, ast.Attribute, ast.Call)) or dotted(node.value) in _CONFIGURATIONS:
         return
     yield from _fields(guess, source, node)
-    definition = frame.definition
-    owner = guess.calls.class_of(definition, node.value) if guess.calls is not None and definition is not None else None
-    if owner is None and isinstance(node.value, ast.Name):
-        made = (each.func for each in _before(guess, frame, node.value) if isinstance(each, ast.Call))
-        owner = next((each.id for each in made if isinstance(each, ast.Name) and _is_class(guess, each.id)), None)
-    if guess.calls is None or owner is None:
+    definition, calls = frame.definition, guess.calls_at(frame)
+    owner = calls.class_of(definition, node.value) if calls is not None and definition is not None else None
+    if calls is None:
         return
-    every = [each for each in guess.calls.definitions.values() if each.owner]
-    for value in guess.calls.assigned(owner, node.attr):
+    if owner is None and isinstance(node.value, ast.Name):
+        made = (each.func for each in guess.before(frame, node.value) if isinstance(each, ast.Call))
+        owner = next((each.id for each in made if isinstance(each, ast.Name) and calls.has_class(each.id)), None)
+    if owner is None:
+        return
+    every = [each for each in calls.definitions.values() if each.owner]
+    for value in calls.assigned(owner, node.attr):
         inside = (each for each in every if each.node.lineno < value.lineno <= (each.node.end_lineno or 0))
         method = next(inside, definition)
         if method is not None:
-            yield Source(value, Frame(method.node, method))
-    key = guess.calls.method(owner, node.attr)
-    getter = guess.calls.definitions[key] if key is not None else None
+            yield Source(value, Frame(method.node, method, home=frame.home))
+    key = calls.method(owner, node.attr)
+    getter = calls.definitions[key] if key is not None else None
     if getter is not None and any((dotted(each) or "").endswith("property") for each in getter.node.decorator_list):
-        yield from _returned(Frame(getter.node, getter), None)
+        yield from _returned(Frame(getter.node, getter, home=frame.home), None)
 
 
 _CONFIGURATIONS = frozenset({"config", "self.config"})
@@ -242,26 +169,29 @@ _CONFIGURATIONS = frozenset({"config", "self.config"})
 def _fields(guess: Guess, source: Source, node: ast.Attribute) -> Iterator[Source]:
     """What a record was made of: `out.loss` of `Out(loss=x.mean())`, also where a function of the file made it."""
     frame = source.frame
-    for each in _before(guess, frame, node.value) if isinstance(node.value, ast.Name) else [node.value]:
+    for each in guess.before(frame, node.value) if isinstance(node.value, ast.Name) else [node.value]:
         if not isinstance(each, ast.Call):
             continue
         made = [(each, frame)]
-        callee = _callee(guess, Source(each, frame), each)
-        if callee is not None:
-            returned = (part.node for part in _returned(callee, None))
-            made += [(part, callee) for part in returned if isinstance(part, ast.Call)]
+        maker = callee(guess, Source(each, frame), each)
+        if maker is not None:
+            returned = (part.node for part in _returned(maker, None))
+            made += [(part, maker) for part in returned if isinstance(part, ast.Call)]
         for call, home in made:
             kind = dotted(call.func) or ""
             if not kind.rpartition(".")[2][:1].isupper():
                 continue
             yield from (Source(word.value, home) for word in call.keywords if word.arg == node.attr)
-            names = fields_of(tree_of(guess.site.source.text), kind) if guess.calls is not None else []
+            names = _fields_of(guess, home, kind)
             pairs = zip(names, call.args, strict=False)
             yield from (Source(given, home) for name, given in pairs if name == node.attr)
 
 
-def _is_class(guess: Guess, name: str) -> bool:
-    return guess.calls is not None and guess.calls.has_class(name)
+def _fields_of(guess: Guess, frame: Frame, kind: str) -> list[str]:
+    if guess.calls_at(frame) is None:
+        return []
+    text = guess.site.source.text if frame.home is None else frame.home.text
+    return fields_of(tree_of(text), kind)
 
 
 def _spelled(node: ast.expr) -> str | None:
@@ -272,7 +202,7 @@ def _elements(guess: Guess, source: Source, node: ast.Subscript) -> Iterator[Sou
     """The tensor that is indexed, or what a container holds: `outputs[0]`, `state["mask"]`, `shape_of(x)[1]`."""
     base, frame = node.value, source.frame
     key = node.slice.value if isinstance(node.slice, ast.Constant) else None
-    held = [base, *(_before(guess, frame, base) if isinstance(base, ast.Name) else ())]
+    held = [base, *(guess.before(frame, base) if isinstance(base, ast.Name) else ())]
     if isinstance(base, ast.Name):
         yield from (Source(each, frame) for each in appended_to(frame.node, base.id))
     for each in held:
@@ -283,7 +213,7 @@ def _elements(guess: Guess, source: Source, node: ast.Subscript) -> Iterator[Sou
             yield from (Source(one, frame) for one in each.elts)
         elif isinstance(each, (ast.ListComp, ast.GeneratorExp)):
             yield Source(each.elt, frame)
-        elif isinstance(each, ast.Call) and isinstance(key, int) and _callee(guess, Source(each, frame), each):
+        elif isinstance(each, ast.Call) and isinstance(key, int) and callee(guess, Source(each, frame), each):
             yield from _results(guess, Source(each, frame), each, key)
     for holder in _holders(guess, frame, base) if isinstance(key, str) else ():
         for part in walk_scope(holder.node):
@@ -299,10 +229,10 @@ def _holders(guess: Guess, frame: Frame, base: ast.expr) -> Iterator[Frame]:
     """The functions that may put something into a container: this one, or for `self.found` all of the class."""
     yield frame
     own = is_attribute(base, "self")
-    definition = frame.definition if own else None
-    if definition is not None and guess.calls is not None:
-        every = guess.calls.definitions.values()
-        yield from (Frame(each.node, each) for each in every if each.owner == definition.owner and each != definition)
+    definition, calls = (frame.definition, guess.calls_at(frame)) if own else (None, None)
+    if definition is not None and calls is not None:
+        every = (each for each in calls.definitions.values() if each.owner == definition.owner and each != definition)
+        yield from (Frame(each.node, each, home=frame.home) for each in every)
 
 
 def _results(guess: Guess, source: Source, node: ast.Call, position: int | None = None) -> Iterator[Source]:
@@ -319,7 +249,7 @@ def _results(guess: Guess, source: Source, node: ast.Call, position: int | None 
         own = is_name(node.func.value, "self")
         if not own:  # `x.index_select(0, i)`, `x.split(2)`, where nothing else tells what `x` is
             yield Source(node.func.value, source.frame)
-    frame = _callee(guess, source, node)
+    frame = callee(guess, source, node)
     if frame is None:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         given = name in parameter_names(source.frame.node)
@@ -337,41 +267,3 @@ def _returned(frame: Frame, position: int | None) -> Iterator[Source]:
             yield from (Source(one, frame) for one in value.elts[position : position + 1])
         elif value is not None and not isinstance(value, ast.Tuple):
             yield Source(value, frame)
-
-
-def _callee(guess: Guess, source: Source, node: ast.Call) -> Frame | None:
-    """The function of the file that a call runs, also one that is defined inside of the caller."""
-    if not _may_be_of_file(guess, source, node.func):
-        return None
-    definition = source.frame.definition
-    callee = guess.calls.callee(definition, node) if guess.calls is not None and definition is not None else None
-    if callee is not None:
-        return Frame(callee.node, callee, through=(node, source.frame))
-    if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and guess.calls is not None:
-        owner = node.func.value.id
-        key = guess.calls.method(owner, node.func.attr) if guess.calls.has_class(owner) else None
-        method = guess.calls.definitions[key] if key is not None else None
-        return Frame(method.node, method, through=(node, source.frame)) if method is not None else None
-    for each in walk_scope(source.frame.node) if isinstance(node.func, ast.Name) else ():
-        if isinstance(each, ast.FunctionDef) and each.name == node.func.id:  # type: ignore[attr-defined]
-            return Frame(each, None, through=(node, source.frame))
-    return None
-
-
-def _may_be_of_file(guess: Guess, source: Source, function: ast.expr) -> bool:
-    """False for what comes from elsewhere for certain: nobody needs to read the file for it."""
-    called = guess.resolve(source, function)
-    if called is not None:
-        return called.startswith(f"{guess.site.summary.name}.")
-    if isinstance(function, ast.Attribute):
-        return is_name(function.value, "self") and _is_near(guess, function.attr)
-    return isinstance(function, ast.Name)
-
-
-def _is_near(guess: Guess, name: str) -> bool:
-    """True for a method or a layer of the instance whose class stands in this file."""
-    scope = guess.site.evaluator.scope
-    facts, fact = scope.class_facts, scope.attribute(name)
-    found = facts.methods.get(name) if facts is not None else None
-    found = found or (fact.callee if fact is not None else None)
-    return found is not None and found.startswith(f"{guess.site.summary.name}.")

@@ -1,0 +1,88 @@
+"""What other files of the project say of a value: what a function there returns, what callers there give.
+
+A guess, for advice alone. Nothing is followed where only some files of the project were read.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import lru_cache
+
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.patterns import last_name
+from graphmend_codemod.analysis.scope import dotted, walk_scope
+from graphmend_codemod.core.source import SourceError, parse_text
+from graphmend_codemod.project.index.facts import ClassFacts, Home, IndexView
+
+LONGEST = 60_000
+"""How many characters of a file are worth reading for a guess."""
+_MOST = 8
+_CALLS = ("forward", "__call__")
+
+
+@lru_cache(maxsize=12)
+def calls_of(text: str) -> ModuleCalls | None:
+    """The calls in another file; None where it takes longer to read than a guess is worth."""
+    if len(text) > LONGEST:
+        return None
+    try:
+        return ModuleCalls(parse_text(text))
+    except SourceError:
+        return None
+
+
+def defined(index: IndexView, qualified: str) -> tuple[Home, Definition] | None:
+    """A function of the project with its file; None where there is none, or it is not worth reading."""
+    found = index.home(qualified) if index.function(qualified) is not None else None
+    calls = calls_of(found[0].text) if found is not None else None
+    if found is None or calls is None:
+        return None
+    every = (each for each in calls.definitions.values() if each.qualname == found[1])
+    definition = next(every, None)
+    return (found[0], definition) if definition is not None else None
+
+
+def callers(index: IndexView, qualified: str) -> Iterator[tuple[Home, Definition, ast.Call]]:
+    """The calls of a function or class of the project in other files, by the name that it has where it stands."""
+    name = qualified.rpartition(".")[2]
+    for home in index.naming(qualified)[:_MOST]:
+        calls = calls_of(home.text)
+        for caller, call in _named(calls, name) if calls is not None else ():
+            if index.resolve(home.module, dotted(call.func) or "?") == qualified:
+                yield home, caller, call
+
+
+def constructions(calls: ModuleCalls, name: str) -> Iterator[tuple[Definition, ast.Call]]:
+    """The calls in a file of a class at its top level."""
+    return ((caller, call) for caller, call in _named(calls, name) if isinstance(call.func, ast.Name))
+
+
+def _named(calls: ModuleCalls, name: str) -> list[tuple[Definition, ast.Call]]:
+    def look() -> list[tuple[Definition, ast.Call]]:
+        return [
+            (caller, each)
+            for caller in calls.definitions.values()
+            for each in walk_scope(caller.node)
+            if isinstance(each, ast.Call) and last_name(each.func) == name
+        ]
+
+    return calls.remembered("named", name, look)
+
+
+def method_of(index: IndexView, facts: ClassFacts | None, attributes: list[str]) -> str | None:
+    """The qualified name of `self.a.b()`, given `["a", "b"]`: of a method, or of what calling a layer runs."""
+    for position, name in enumerate(attributes):
+        if facts is None:
+            return None
+        if position == len(attributes) - 1 and name in facts.methods:
+            return facts.methods[name]
+        fact = facts.attributes.get(name)
+        facts = index.class_facts(fact.callee) if fact is not None and fact.callee is not None else None
+    return called_as(facts)
+
+
+def called_as(facts: ClassFacts | None) -> str | None:
+    """What calling an instance of a class runs."""
+    found = (facts.methods.get(each) for each in _CALLS) if facts is not None else iter(())
+    return next((each for each in found if each is not None), None)
