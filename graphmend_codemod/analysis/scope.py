@@ -170,7 +170,8 @@ class Outline(NamedTuple):
 
     `conditional_lines` are the lines of conditional expressions, in order; `words` the names read or behind a dot, with
     the lines where these expressions begin, and under `INDEXED` those of subscripts whose index is no constant. `notes`
-    are for what rules look for here, once.
+    are for what rules look for here, once. `decisions` are `and`, `or` and chained comparisons, `asked` are attributes
+    that arrays of NumPy have, too.
     """
 
     names: frozenset[str]
@@ -183,6 +184,8 @@ class Outline(NamedTuple):
     calls: Sequence[ast.Call] = ()
     subscripts: Sequence[ast.Subscript] = ()
     assignments: Sequence[ast.Assign] = ()
+    decisions: Sequence[ast.BoolOp | ast.Compare] = ()
+    asked: Sequence[ast.Attribute] = ()
 
 
 _BINDING = frozenset(
@@ -192,6 +195,7 @@ _BINDING = frozenset(
     }
 )  # fmt: skip
 """Nodes other than names that say something for the outline."""
+_OF_ARRAYS = frozenset({"dtype", "flags", "nbytes", "strides"})
 
 
 def outline(function: FunctionNode) -> Outline:
@@ -199,7 +203,9 @@ def outline(function: FunctionNode) -> Outline:
     names = {argument.arg for argument in parameters(function)}
     rare: list[Any] = []
     words: dict[str, list[int]] = {}
-    kept: dict[type[ast.AST], list[Any]] = {ast.Subscript: [], ast.Assign: []}
+    kept: dict[type[ast.AST], list[Any]] = {
+        ast.Subscript: [], ast.Assign: [], ast.BoolOp: [], ast.Compare: [], ast.Attribute: []
+    }  # fmt: skip
     calls: list[ast.Call] = []
     inside: list[ast.AST] = []
     function.__dict__[_INSIDE] = inside  # all that `walk_scope` yields, in its order
@@ -218,6 +224,8 @@ def outline(function: FunctionNode) -> Outline:
             continue
         if kind is ast.Attribute:
             words.setdefault(node.attr, []).append(node.lineno)
+            if node.attr in _OF_ARRAYS:
+                kept[kind].append(node)
             stack.append(node.value)
             continue
         if kind is ast.Call:
@@ -260,6 +268,8 @@ def _outlined(
         calls,
         kept[ast.Subscript],
         kept[ast.Assign],
+        [*kept[ast.BoolOp], *(node for node in kept[ast.Compare] if len(node.ops) > 1)],
+        kept[ast.Attribute],
     )
 
 

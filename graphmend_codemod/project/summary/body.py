@@ -127,7 +127,7 @@ def is_moved_mask(node: ast.expr) -> bool:
     """True for `y.ne(0)`, `mask.view(-1)` and `torch.isnan(y)`."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr not in _MOVES:
-            return node.func.attr in _TESTS
+            return node.func.attr in _TESTS or (node.func.attr in {"any", "all"} and bool(node.args))
         node = node.func.value
         if type(node) is ast.Compare:
             return True

@@ -85,12 +85,14 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
         body.value = True
     if node.args:
         first = node.args[0]
-        if not body.value and _asks_reduced(first):
+        if not body.value and asks_reduced(first):
             body.value = True
         if type(first) is ast.Name and (
             (last in TAKE_TENSORS and spelled.startswith("torch.")) or spelled.startswith(_FUNCTIONAL)
         ):
             body.given.add(first.id)
+    if (last == "astype" or spelled.startswith(_NUMPY)) and not body.value:
+        body.value = any(isinstance(each, ast.Attribute) and each.attr == "dtype" for each in _operands(node))
     if last in _SIZED and not body.value:
         body.value = any(_holds_reduced(each, body) for each in _operands(node))
     if last in _NOTED:
@@ -139,6 +141,8 @@ def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
         body.value = True
     elif last == "split" and node.args and node.args[0].__class__ is ast.Name:
         body.pieces.append(node.args[0].id)
+    elif last == "split" and node.args and node.args[0].__class__ is ast.ListComp:
+        body.value = True
     elif last == "masked_select":
         body.selects = body.rows = True
     elif (asked := _asks_of_arguments(node, spelled, last, body)) is not None:
@@ -164,7 +168,7 @@ def _asks_of_arguments(node: ast.Call, spelled: str, last: str, body: Body) -> b
     if last == "arange":
         return body.lines.asks_for_ends or _is_shifted(node) or _is_of_reduced(node) or _takes_element(node)
     if last == "topk":
-        return _takes_element(node)
+        return _takes_element(node) or any(_holds_reduced(each, body) for each in node.args)
     if last in {"array", "asarray"}:
         return len(node.args) == 1 and isinstance(node.args[0], (ast.Name, ast.Subscript))
     if last == "roll":
@@ -235,7 +239,12 @@ def _holds_reduced(node: ast.expr, body: Body) -> bool:
 
 
 def _is_reduced(node: ast.expr) -> bool:
-    return type(node) is ast.Call and getattr(node.func, "attr", "") in _READ_BACK
+    """True for `x.max()`, and for `x.max().clamp(1)`."""
+    while type(node) is ast.Call and type(node.func) is ast.Attribute:
+        if node.func.attr in _READ_BACK:
+            return True
+        node = node.func.value
+    return False
 
 
 def is_extreme(node: ast.Call) -> bool:
@@ -266,7 +275,7 @@ def _is_of_reduced(node: ast.Call) -> bool:
     return isinstance(called, ast.Attribute) and called.attr in _READ_BACK
 
 
-def _asks_reduced(node: ast.expr) -> bool:
+def asks_reduced(node: ast.expr) -> bool:
     """True for the argument of `check(x.sum() == n)` and `check(torch.all(x > 0))`."""
     if isinstance(node, ast.UnaryOp):
         node = node.operand
@@ -274,6 +283,12 @@ def _asks_reduced(node: ast.expr) -> bool:
         sides = (node.left, node.comparators[0])
         return any(isinstance(each, ast.Call) and getattr(each.func, "attr", "") in EXTREMES for each in sides)
     return isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _ALL
+
+
+def decision(node: ast.BoolOp, body: Body, stack: list[Any]) -> None:
+    """`x.any() and y.any()`."""
+    body.value = body.value or any(map(asks_reduced, node.values))
+    stack += node.values
 
 
 def _is_of_element(node: ast.Call) -> bool:
@@ -300,7 +315,7 @@ def _is_tensor_like(node: ast.expr, body: Body) -> bool:
     """True for a parameter of which nothing says that it is a Python value, and for `x.max()`."""
     if isinstance(node, ast.Name):
         return node.id in body.parameters and not body.is_python_parameter(node.id)
-    return isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _READ_BACK
+    return _is_reduced(node)
 
 
 def _takes_element(node: ast.Call) -> bool:

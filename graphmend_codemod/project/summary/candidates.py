@@ -51,7 +51,8 @@ REFUSED = frozenset(
         "share_memory_", "filterwarnings", "errstate", "get_num_threads", "set_num_threads", "getfullargspec",
         "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", 
         "load_state_dict", "trunc_normal_", "catch_warnings", "simplefilter", "set_detect_anomaly", 
-         "default_rng", "as_subclass",
+         "default_rng", "as_subclass", "data_ptr", "storage", "untyped_storage", "tobytes", "tostring",
+        "lobpcg", "ExitStack", "nlargest", "nsmallest",
     }
 )  # fmt: skip
 """Functions that Dynamo does not trace, by the last part of their names; `one_hot` without a number of classes, too."""
@@ -81,6 +82,8 @@ FOREIGN = COMPILED | {"scipy"}
 """Libraries of which Dynamo traces nothing."""
 FOREIGN_NAMES = "foreign"
 """How the outline of a function notes that its file imports one of them."""
+GRIDS = frozenset({"mgrid", "ogrid", "r_", "c_"})
+"""What NumPy makes arrays with by an index."""
 GUESSED = frozenset({"deepcopy", "randint", "randrange", "uniform"})
 """Functions that Dynamo does not trace where their arguments, or what becomes of their results, say so."""
 UNKNOWN_TO_TORCH = frozenset(

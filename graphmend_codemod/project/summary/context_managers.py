@@ -72,3 +72,9 @@ def caught_by(node: ast.Try | ast.With | ast.AsyncWith) -> str:
             continue
         return f"with {spelled}"
     return ""
+
+
+def may_exist(node: ast.expr) -> bool:
+    """True for what is entered and not made there: `self.lock`, `LOCK`; and for `torch.device("cpu")`."""
+    made = isinstance(node, ast.Call) and dotted(node.func) == "torch.device"
+    return made or isinstance(node, (ast.Name, ast.Attribute))

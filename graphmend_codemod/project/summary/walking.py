@@ -19,9 +19,9 @@ from graphmend_codemod.project.summary.assignments import (
     registration,
 )
 from graphmend_codemod.project.summary.body import Body, is_moved_mask
-from graphmend_codemod.project.summary.calls import call, is_extreme
-from graphmend_codemod.project.summary.candidates import CASTS, COUNT, FOREIGN
-from graphmend_codemod.project.summary.context_managers import caught_by
+from graphmend_codemod.project.summary.calls import asks_reduced, call, decision, is_extreme
+from graphmend_codemod.project.summary.candidates import CASTS, COUNT, FOREIGN, GRIDS
+from graphmend_codemod.project.summary.context_managers import caught_by, may_exist
 from graphmend_codemod.project.summary.spelling import dotted
 
 _IGNORED_FIELDS = frozenset({"ctx", "op", "ops", "type_comment", "kind", "conversion", "annotation", "type_params"})
@@ -128,6 +128,7 @@ def _counts_rows(counted: ast.Call, body: Body) -> bool:
 
 
 def _compare(node: ast.Compare, body: Body, stack: list[Any]) -> None:
+    body.value = body.value or (len(node.ops) > 1 and asks_reduced(node))
     stack.append(node.left)
     stack += node.comparators
 
@@ -155,7 +156,9 @@ def _subscript(node: ast.Subscript, body: Body, stack: list[Any]) -> None:
     index = node.slice
     stack.append(node.value)
     stack.append(index)
-    if type(index) is ast.Call and type(node.value) is ast.Name:
+    if type(node.value) is ast.Attribute:
+        body.value = body.value or node.value.attr in GRIDS
+    elif type(index) is ast.Call and type(node.value) is ast.Name:
         body.value = body.value or is_extreme(index)  # `outputs[x.argmax()]`
     if type(index) is ast.Tuple and index.elts:
         for part in index.elts[1:]:
@@ -239,6 +242,7 @@ def _with(node: ast.With | ast.AsyncWith, body: Body, stack: list[Any]) -> None:
     if caught_by(node):
         body.catching.append(node)
     for item in node.items:
+        body.value = body.value or may_exist(item.context_expr)
         if isinstance(item.optional_vars, ast.Name):
             body.dynamic.add(item.optional_vars.id)
             body.keep(item.optional_vars.id, item.context_expr)
@@ -362,6 +366,7 @@ _HANDLERS: dict[type[ast.AST], Handler] = {
     ast.comprehension: _comprehension,
     ast.ListComp: _list,
     ast.Try: _try,
+    ast.BoolOp: decision,
     ast.With: _with,
     ast.AsyncWith: _with,
     ast.Return: _return,

@@ -18,6 +18,7 @@ from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, R
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
+from graphmend_codemod.rules.proofs.untraced.entered import entered
 from graphmend_codemod.rules.proofs.untraced.guessed import guessed_at, seeming
 from graphmend_codemod.rules.proofs.untraced.tests import tested
 
@@ -45,6 +46,14 @@ def not_traced(site: Site, statement: ast.stmt) -> Diagnostic | None:
         if each is not None and any(part is node for part in untraced.evaluated(site, statement)):
             return Diagnostic(each.message, declined=each.advice)
     return None
+
+
+@rule.on(ast.With)
+def enters(site: Site, statement: ast.With) -> Diagnostic | None:
+    """`with self.lock:`."""
+    found = (entered(site, item.context_expr) for item in statement.items)
+    each = next((one for one in found if one is not None), None)
+    return Diagnostic(each.message, declined=each.advice, node=each.node) if each is not None else None
 
 
 @rule.on(ast.If, ast.While, ast.Assert, ast.IfExp, candidate="test")

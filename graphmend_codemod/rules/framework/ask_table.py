@@ -189,5 +189,6 @@ QUESTIONS = {
         ("opaque.gm801_opaque_region", 0, "recorded", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random resize_ sdp_kernel time tqdm trange"),
         ("advice.gm703_untraced", 0, "", ""),
+        ("advice.gm703_untraced", 1, "", ""),
     ),
 }

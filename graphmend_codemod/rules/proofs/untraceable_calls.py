@@ -123,6 +123,12 @@ _SPECTRUM = Refused(
     "computes a spectrogram with torchaudio",
     f"it asks `torch.jit.isinstance`, which Dynamo does not trace; manually use `torch.stft`, or {_AROUND}",
 )
+_MEMORY = Refused(
+    "asks for the memory of a tensor or an array", "Dynamo does not trace it; manually compute with the tensor itself"
+)
+_STACKS = Refused(
+    "enters context managers with an `ExitStack`", "Dynamo does not trace it; manually write nested `with` statements"
+)
 _CHANGES_CLASS = Refused(
     "makes a tensor one of another class",
     f"Dynamo does not trace it; manually compute with plain tensors, or {_AROUND}",
@@ -185,8 +191,9 @@ BY_NAME: dict[str, Refused] = {
     **dict.fromkeys(("torch.save", "torch.load", "builtins.open", "sys.stdout.write", "sys.stdout.flush"), _FILES),
     **dict.fromkeys((f"warnings.{name}" for name in ("catch_warnings", "simplefilter", "filterwarnings")), _WARNS),
     "copy.copy": _COPIES,
+    "contextlib.ExitStack": _STACKS,
     **dict.fromkeys((f"bisect.{name}" for name in ("bisect", "bisect_left", "bisect_right", "insort")), _SORTS),
-    **dict.fromkeys((f"heapq.{name}" for name in ("heapify", "heappop", "heappush")), _SORTS),
+    **dict.fromkeys((f"heapq.{name}" for name in ("heapify", "heappop", "heappush", "nlargest", "nsmallest")), _SORTS),
     **dict.fromkeys(("hashlib.md5", "hashlib.sha256", "uuid.uuid1", "uuid.uuid4", "threading.get_ident"), _IDENTIFIES),
     **dict.fromkeys(("pickle.dumps", "pickle.loads"), _FILES),
     **dict.fromkeys(("torch.get_num_threads", "torch.set_num_threads", "torch.cuda.device_count"), _ASKS_MACHINE),
@@ -197,7 +204,7 @@ BY_NAME: dict[str, Refused] = {
     "inspect.getfullargspec": _INSPECTS,
     "numpy.errstate": _NUMPY_ERRORS,
     **dict.fromkeys(("torch.jit.fork", "torch.jit.wait"), _FORKS),
-    **dict.fromkeys(("torch.combinations", "torch.linalg.lstsq"), _SIZED_BY_DATA),
+    **dict.fromkeys(("torch.combinations", "torch.linalg.lstsq", "torch.lobpcg"), _SIZED_BY_DATA),
     **dict.fromkeys(("torch.distributions.kl_divergence", "torch.distributions.kl.kl_divergence"), _DISPATCHES),
     "torch.nested.nested_tensor": _NESTED,
     "torch.sparse.mm": _SPARSE,
@@ -231,6 +238,7 @@ _METHODS: dict[str, Refused] = {
     ),
     "backward": _BACKWARD,
     "load_state_dict": _LOADS,
+    **dict.fromkeys(("data_ptr", "storage", "untyped_storage", "tobytes", "tostring"), _MEMORY),
     "as_subclass": _CHANGES_CLASS,
 }
 """Methods that Dynamo does not trace, whatever they are called on."""

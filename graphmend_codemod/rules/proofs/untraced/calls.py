@@ -32,7 +32,7 @@ READS = {"item": "a Python scalar", "tolist": "a Python list", "numpy": "a NumPy
 _CASTS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.range"})
 SIZED = frozenset("arange zeros ones empty full rand randn".split())
 RESHAPES = frozenset("new_zeros new_ones new_empty new_full view reshape expand repeat narrow".split())
-_TAKES_SIZES = SIZED | RESHAPES | {"pad", "interpolate", "one_hot", "topk"}
+_TAKES_SIZES = SIZED | RESHAPES | {"pad", "interpolate", "one_hot", "split", "topk"}
 _DRAWS_ARRAYS = frozenset("normal rand randint randn random random_sample uniform".split())
 _TRACED_DRAWS = _DRAWS_ARRAYS | {"choice", "shuffle", "sample", "seed"}
 """Functions of `np.random` that Dynamo traces; the result is a tensor, and no number."""
@@ -126,6 +126,8 @@ def sizes(node: ast.Call, called: str | None) -> Iterator[ast.expr]:
     elif name == "topk" or (name is None and method == "topk"):
         position = 0 if name is None else 1
         given = [*node.args[position : position + 1], *(word.value for word in node.keywords if word.arg == "k")]
+    elif method == "split":
+        given = [each.elt for each in node.args if isinstance(each, ast.ListComp)]
     elif name is None and method in RESHAPES:
         given = node.args[:1] if method == "new_full" else node.args
     for each in given:
@@ -259,7 +261,11 @@ def differentiable(site: Site, node: ast.Call, called: str | None) -> Untraced |
     function = node.func
     if called is not None or not isinstance(function, ast.Attribute) or function.attr != "requires_grad_":
         return None
-    if not isinstance(function.value, ast.Call) or site.value(function.value).is_python:
+    owner = function.value
+    if isinstance(owner, ast.Attribute) and not site.value(owner).is_python:
+        advice = "Dynamo does not trace it; manually set it before compiling, or compute with `detach()`"
+        return Untraced(node, "changes whether gradients are required", advice)
+    if not isinstance(owner, ast.Call) or site.value(owner).is_python:
         return None
     return Untraced(
         node,

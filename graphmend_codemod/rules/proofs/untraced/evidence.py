@@ -181,7 +181,9 @@ def _looks_like_mask(node: ast.expr) -> bool:
         return not asks_identity(node)
     if isinstance(node, ast.Call) and dotted(keyword(node, "dtype") or node) == "torch.bool":
         return True
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COMPARES
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    return node.func.attr in _COMPARES or (node.func.attr in {"any", "all"} and bool(node.args))
 
 
 def _is_moved_mask(node: ast.expr) -> bool:

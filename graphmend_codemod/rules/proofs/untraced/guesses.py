@@ -34,7 +34,8 @@ _OF_NUMPY = frozenset(
     """abs add all allclose amax amin any arange arccos arcsin arctan argmax argmin argsort array asarray ceil clip
     concatenate cos cumsum diff divide dot exp eye flip floor full hstack inner isfinite isinf isnan linspace log log10
     log1p log2 matmul max maximum mean median meshgrid min minimum mod multiply nonzero ones outer pad power prod round
-    sign sin sort sqrt square stack std subtract sum tan tanh tile transpose unique var vstack where zeros""".split()
+    sign sin sort sqrt square stack std subtract sum tan tanh tile transpose unique var vstack where zeros
+    int8 int16 int32 int64 uint8 float16 float32 float64""".split()
 )
 _COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin isnan isinf".split())
 
@@ -214,6 +215,8 @@ def _is_mask(guess: Guess, source: Source) -> bool | None:
         given = all_given(node)
         if node.func.attr in _COMPARES or any(guess.resolve(source, each) == "torch.bool" for each in given):
             return True
+        if node.func.attr in {"any", "all"} and given:
+            return True  # along a dimension
         if node.func.attr in torch_api.RETURNS_TENSOR - _KEEPS_MASK:
             return False
     return None if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp)) else False

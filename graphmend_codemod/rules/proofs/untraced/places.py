@@ -14,6 +14,7 @@ from graphmend_codemod.project.summary.candidates import (
     ANSWERS,
     COMPILED,
     FOREIGN_NAMES,
+    GRIDS,
     GUESSED,
     UNKNOWN_AS_NUMPY,
     UNKNOWN_TO_TORCH,
@@ -21,7 +22,9 @@ from graphmend_codemod.project.summary.candidates import (
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraceable_calls import NAMES, refused_layer
+from graphmend_codemod.rules.proofs.untraced.arrays import asked_of_array, grid
 from graphmend_codemod.rules.proofs.untraced.calls import CALLS, FINDS, READS, RESHAPES, SIZED, sized
+from graphmend_codemod.rules.proofs.untraced.decisions import decided
 from graphmend_codemod.rules.proofs.untraced.guessed import NUMBERS
 from graphmend_codemod.rules.proofs.untraced.kinds import Ask, Untraced
 from graphmend_codemod.rules.proofs.untraced.layers import LAYERS
@@ -38,13 +41,13 @@ _CALLED = (
     | GUESSED
     | frozenset(
         "int float bool range pad interpolate topk zip all any requires_grad_ repeat_interleave generate_state "
-        "map sorted filter reduce max min apply".split()
+        "map sorted filter reduce max min apply split".split()
     )
 )
 _ALL = frozenset({"all", "any"})
 _KEYWORDS = frozenset({"requires_grad", "generator"})
 _MODULES = frozenset("math scipy special stats signal ndimage spatial".split()) | COMPILED
-_AS_NUMPY = frozenset({"np", "numpy"})
+_OF_NUMPY = frozenset({"np", "numpy"})
 _PARTS_OF_NUMPY = frozenset({"random", "polynomial"})
 _HEADS = ("test", "iter", "items", "subject")
 
@@ -82,12 +85,18 @@ def lines(outline: Outline) -> list[int]:
 def _in_outline(outline: Outline) -> list[ast.expr]:
     found: list[ast.expr] | None = outline.notes.get("untraced")
     if found is None:
-        chosen = [node for node in outline.subscripts if not _is_plain(node.slice)]
+        chosen = [node for node in outline.subscripts if not _is_plain(node.slice) or _is_grid(node)]
         suspects = _any_layer if any(map(is_named_recurrent, outline.words)) else _is_suspect
         if FOREIGN_NAMES in outline.notes:
             suspects = _any_call
-        found = outline.notes["untraced"] = [*filter(suspects, outline.calls), *chosen, *_filters(outline)]
+        rest = [*chosen, *_filters(outline), *outline.decisions]
+        rest += outline.asked if not _OF_NUMPY.isdisjoint(outline.words) else []
+        found = outline.notes["untraced"] = [*filter(suspects, outline.calls), *rest]
     return found
+
+
+def _is_grid(node: ast.Subscript) -> bool:
+    return isinstance(node.value, ast.Attribute) and node.value.attr in GRIDS
 
 
 def _any_layer(call: ast.Call) -> bool:
@@ -144,7 +153,7 @@ def _of_module(function: ast.Attribute) -> bool:
     """True for functions of `math`, of modules of SciPy, and of those modules of NumPy that Dynamo does not trace."""
     owner = function.value
     if function.attr in UNKNOWN_AS_NUMPY:
-        return isinstance(owner, ast.Name) and owner.id in _AS_NUMPY
+        return isinstance(owner, ast.Name) and owner.id in _OF_NUMPY
     while isinstance(owner, ast.Attribute):
         if owner.attr in _PARTS_OF_NUMPY:
             return True
@@ -192,8 +201,12 @@ def break_at(site: Site, node: ast.expr) -> Untraced | None:
 
 def break_among(site: Site, node: ast.expr, calls: Sequence[Ask]) -> Untraced | None:
     """What cannot be traced of a call or a subscript, where only these kinds of calls are asked for, in order."""
+    if isinstance(node, (ast.BoolOp, ast.Compare)):
+        return decided(site, node)
+    if isinstance(node, ast.Attribute):
+        return asked_of_array(site, node)
     if isinstance(node, ast.Subscript):
-        return chosen(site, node) or chosen_anywhere(site, node) or cut(site, node)
+        return grid(site, node) or chosen(site, node) or chosen_anywhere(site, node) or cut(site, node)
     if not isinstance(node, ast.Call) or _is_harmless_layer(site, node.func):
         return None
     called = site.resolve(node.func)

@@ -1,0 +1,40 @@
+"""What Dynamo does not trace of NumPy's arrays but for their functions: some attributes, and grids."""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.project.summary.candidates import GRIDS
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.untraced.frames import Source
+from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
+from graphmend_codemod.rules.proofs.untraced.value_sources import Guess
+
+
+def asked_of_array(site: Site, node: ast.Attribute) -> Untraced | None:
+    """`x.dtype`, where `x` is an array of NumPy."""
+    if site.resolve(node) is not None or not Guess(site).holds(node.value, _is_array):
+        return None
+    advice = "Dynamo does not trace it; manually name the type (`np.float32`), or compute with tensors of torch"
+    return Untraced(node, "asks for an attribute of an array of NumPy", advice)
+
+
+def grid(site: Site, node: ast.Subscript) -> Untraced | None:
+    """`np.mgrid[0:3, 0:3]`."""
+    name = site.resolve(node.value) if isinstance(node.value, ast.Attribute) else None
+    if name is None or name.rpartition(".")[0] != "numpy" or name.rpartition(".")[2] not in GRIDS:
+        return None
+    advice = "Dynamo does not trace it; manually use `torch.meshgrid` and `torch.cat`"
+    return Untraced(node, "makes an array by an index of NumPy", advice)
+
+
+def _is_array(guess: Guess, source: Source) -> bool | None:
+    node, value = source.node, guess.value(source)
+    if value is not None and (value.is_tensor or value.is_python):
+        return False
+    if isinstance(node, ast.Call):
+        called = guess.resolve(source, node.func)
+        if called is not None:
+            return None if guess.index.function(called) is not None else called.startswith("numpy.")
+        return isinstance(node.func, ast.Attribute) and node.func.attr == "numpy" and not node.args
+    return None if isinstance(node, (ast.Name, ast.Subscript, ast.BinOp)) else False
