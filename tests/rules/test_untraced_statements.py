@@ -114,4 +114,4 @@ class _Holds(nn.Module):
 def test_dynamo_agrees(name: str) -> None:
     torch._dynamo.reset()
     with pytest.raises(torch._dynamo.exc.Unsupported):
-        torch.compile(getattr(_Holds(), name), backend="eager", fullgraph=True)(torch.ones(4))
+        torch.compile(getattr(_Holds(), name), backend="eager", fullgraph=True)(torch.ones(4))  # type: ignore[no-untyped-call]

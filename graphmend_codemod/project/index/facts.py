@@ -39,7 +39,7 @@ class AttributeFact(NamedTuple):
 
 
 _REGISTERED = frozenset({AttributeKind.BUFFER, AttributeKind.PARAMETER})
-_AUGMENTED = AttributeFact(AttributeKind.CHANGED, text="+=")  # what `self.x += 1` leaves of a tensor is one
+AUGMENTED = AttributeFact(AttributeKind.CHANGED, text="+=")  # what `self.x += 1` leaves of a tensor is one
 _TENSOR = re.compile(r"(?:typing\.)?Optional\[torch\.\w*Tensor\]|torch\.\w*Tensor(?: \| None)?")
 
 
@@ -47,7 +47,7 @@ def merge(first: AttributeFact, second: AttributeFact) -> AttributeFact:
     """What is known when both were assigned. A registered name takes nothing but tensors (and None) afterwards, and the
     annotation of a class says nothing against what is assigned."""
     for one, other in ((first, second), (second, first)):
-        given = other.kind in (AttributeKind.CALL, AttributeKind.OTHER) or other == _AUGMENTED
+        given = other.kind in (AttributeKind.CALL, AttributeKind.OTHER) or other == AUGMENTED
         if one.kind in _REGISTERED and (given or _is_annotation(other)):
             return AttributeFact(one.kind, one.callee)
     for one, other in ((first, second), (second, first)):

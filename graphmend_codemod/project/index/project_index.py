@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from graphmend_codemod.project.index import families
 from graphmend_codemod.project.index.definitions import Definitions, Load, Module
 from graphmend_codemod.project.index.facts import (
+    AUGMENTED,
     AttributeFact,
     AttributeKind,
     ClassFacts,
@@ -296,7 +297,7 @@ class ProjectIndex(Definitions):
             )
         if kind is AttributeKind.ARGUMENT:
             return AttributeFact(kind, self._annotation(module, function, value.spelled) or None, value.text)
-        return _AUGMENTED if kind is AttributeKind.CHANGED else AttributeFact(kind, text=value.text)
+        return AUGMENTED if kind is AttributeKind.CHANGED else AttributeFact(kind, text=value.text)
 
     def function(self, qualified: str) -> FunctionFacts | None:
         """See `IndexView.function`."""
