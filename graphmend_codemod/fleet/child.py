@@ -61,12 +61,13 @@ def _check(order: Order) -> Row:
     findings, problems = result.findings, result.problems
     if problems and not findings and len({one.path for one in problems}) >= result.files:
         return answer(order, FAILED, error=str(problems[0]))
-    left = (f"{one.code}: {why_left(one)}" for one in findings if not one.fixable)
+    waiting = [one for one in findings if not one.is_applied(settings.unsafe_fixes, settings.opaque)]
+    fixable = len(findings) - len(waiting)
     return answer(
         order,
-        FINDINGS if any(one.fixable for one in findings) else LEFT if findings else CLEAN,
+        FINDINGS if fixable else LEFT if findings else CLEAN,
         sites=len(findings),
-        fixable=sum(one.is_applied(settings.unsafe_fixes) for one in findings),
-        left=left,
+        fixable=fixable,
+        left=(f"{one.code}: {why_left(one)}" for one in waiting),
         remarks=map(str, problems),
     )

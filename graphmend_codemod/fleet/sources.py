@@ -71,7 +71,9 @@ def _clones(folder: Path) -> list[Target]:
     for place, folders, files in os.walk(folder):
         bare = {"HEAD", "objects", "refs"} <= {*folders, *files}
         if ".git" in folders or ".git" in files or bare:
-            found.append(Target(Path(place).relative_to(folder).as_posix(), os.path.abspath(place)))
+            location = os.path.abspath(place)
+            name = os.path.basename(location) if Path(place) == folder else Path(place).relative_to(folder).as_posix()
+            found.append(Target(name, location))
             folders.clear()
         folders.sort()
     return found

@@ -61,6 +61,43 @@ def test_a_folder_of_clones_is_checked_without_a_list(fleet: Fleet, tmp_path: Pa
     assert sorted(fleet.rows()) == ["deep/two", "one"]
 
 
+def test_one_clone_has_the_name_of_its_folder(fleet: Fleet, tmp_path: Path) -> None:
+    clean_repository(tmp_path / "clones/one")
+    assert fleet.run("check", tmp_path / "clones/one").returncode == 0
+    assert sorted(fleet.rows()) == ["one"]
+
+
+OPAQUE = """\
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(4, 4, batch_first=True)
+
+    def forward(self, x: torch.Tensor):
+        return self.lstm(x)[0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "told"), [((), ("nothing to fix", 1, 0, 0)), (("--opaque",), ("findings", 1, 1, 1))]
+)
+def test_what_only_an_operator_fixes_counts_where_it_was_asked_for(
+    fleet: Fleet, tmp_path: Path, options: tuple[str, ...], told: tuple[str, int, int, int]
+) -> None:
+    repository = empty_repository(tmp_path / "one")
+    repository.write("model.py", OPAQUE)
+    repository.write("pyproject.toml", '[project]\nname = "one"\nversion = "1"\ndependencies = ["torch>=2.13"]\n')
+    repository.commit()
+    done = fleet.run("check", tmp_path / "one", *options)
+    row = fleet.rows()["one"]
+    assert (row.status, row.sites, row.fixable, done.returncode) == told
+    assert [reason.partition(":")[0] for reason, *_ in row.left] == ([] if options else ["GM801"])
+
+
 def test_only_committed_files_count_and_links_are_not_followed(fleet: Fleet, tmp_path: Path) -> None:
     repository = clean_repository(tmp_path / "one")
     outside = tmp_path / "outside"

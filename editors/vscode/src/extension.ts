@@ -42,7 +42,7 @@ async function start(): Promise<void> {
     client = undefined;
     const told = error instanceof Error ? error.message : String(error);
     void vscode.window.showErrorMessage(
-      `graphmend: cannot start \`${server.command}\` (${told}); run \`pip install 'graphmend[lsp]'\` or set graphmend.command`,
+      `graphmend: cannot start \`${server.command}\` (${told}); install graphmend with its extra \`lsp\` or set graphmend.command`,
     );
   }
 }

@@ -50,7 +50,7 @@ test('the bundle has what the manifest names', () => {
 test('the server sends diagnostics for an open document', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'graphmend-'));
   const file = path.join(folder, 'model.py');
-  const text = 'from torch import nn\n\n\nclass M(nn.Module):\n    def forward(self, x):\n        print(x)\n        return x\n';
+  const text = 'from torch import nn\n\n\nclass M(nn.Module):\n    def forward(self, x):\n        print("here")\n        return x\n';
   writeFileSync(file, text);
   const [command, ...args] = (process.env.GRAPHMEND_LSP ?? path.join(checkout, '.venv/bin/graphmend lsp')).split(' ');
   const child = spawn(command, args, { cwd: folder });
@@ -64,6 +64,19 @@ test('the server sends diagnostics for an open document', async () => {
     await connection.sendNotification('textDocument/didOpen', { textDocument });
     const { diagnostics } = await told;
     assert.deepEqual(diagnostics.map((each) => [each.code, each.range.start.line]), [['GM201', 5]]);
+    const range = diagnostics[0].range;
+    const actions = await connection.sendRequest('textDocument/codeAction', {
+      textDocument: { uri: textDocument.uri },
+      range,
+      context: { diagnostics },
+    });
+    assert.ok(actions.some((each) => each.kind === 'quickfix'), JSON.stringify(actions));
+    assert.ok(actions.some((each) => each.kind === 'source.fixAll.graphmend'), JSON.stringify(actions));
+    const hover = await connection.sendRequest('textDocument/hover', {
+      textDocument: { uri: textDocument.uri },
+      position: range.start,
+    });
+    assert.match(JSON.stringify(hover), /GM201/);
     await connection.sendRequest('shutdown');
     await connection.sendNotification('exit');
   } finally {
