@@ -91,6 +91,8 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
             (last in TAKE_TENSORS and spelled.startswith("torch.")) or spelled.startswith(_FUNCTIONAL)
         ):
             body.given.add(first.id)
+    if last.endswith("Tensor") and len(node.args) == 1 and spelled[:6] == "torch.":
+        body.value = body.value or type(node.args[0]) in {ast.Name, ast.Call}
     if (last == "astype" or spelled.startswith(_NUMPY)) and not body.value:
         body.value = any(isinstance(each, ast.Attribute) and each.attr == "dtype" for each in _operands(node))
     if last in _SIZED and not body.value:

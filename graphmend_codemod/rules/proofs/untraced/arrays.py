@@ -19,6 +19,17 @@ def asked_of_array(site: Site, node: ast.Attribute) -> Untraced | None:
     return Untraced(node, "asks for an attribute of an array of NumPy", advice)
 
 
+def made_of_array(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`torch.FloatTensor(np.ones(3))`."""
+    kind = (called or "").removeprefix("torch.")
+    if called == kind or not kind.endswith("Tensor") or "." in kind or len(node.args) != 1:
+        return None
+    if not Guess(site).holds(node.args[0], _is_array):
+        return None
+    advice = "Dynamo does not trace it; manually use `torch.from_numpy`, or `torch.as_tensor` with `dtype=`"
+    return Untraced(node, "makes a tensor of an array of NumPy with an old constructor", advice)
+
+
 def grid(site: Site, node: ast.Subscript) -> Untraced | None:
     """`np.mgrid[0:3, 0:3]`."""
     name = site.resolve(node.value) if isinstance(node.value, ast.Attribute) else None

@@ -10,6 +10,7 @@ from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.patterns import is_not
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
+from graphmend_codemod.rules.proofs.untraced.arrays import made_of_array
 from graphmend_codemod.rules.proofs.untraced.bindings import element_of
 from graphmend_codemod.rules.proofs.untraced.calls import SIZED, readback, sizes
 from graphmend_codemod.rules.proofs.untraced.evidence import assigned, is_given_to_forward, is_registered
@@ -59,7 +60,7 @@ def guessed_at(site: Site, node: ast.expr) -> Untraced | None:
     if called is not None and called.startswith("numpy.") and called[6:] in SIZED:
         tensor = next((each for each in node.args if seems_tensor(site, each)), None)
         return None if tensor is None else Untraced(node, "uses a tensor as a size (device sync)", _SIZE)
-    compared = _compared_by(site, node, called)
+    compared = _compared_by(site, node, called) or made_of_array(site, node, called)
     if compared is not None:
         return compared
     other = switched_off(site, node, called) or held_transform(site, node)
