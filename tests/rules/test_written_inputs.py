@@ -19,6 +19,10 @@ from torch import nn
 logger = logging.getLogger(__name__)
 
 
+def halve(given):
+    given.mul_(0.5)
+
+
 class Inner(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         {inner}
@@ -30,6 +34,9 @@ class Model(nn.Module):
         super().__init__()
         self.inner = Inner()
         self.register_buffer("scale", torch.tensor([2.0, 3.0, 4.0]))
+        self.listed = [self.scale]
+        self.clip = nn.Hardtanh(-1.5, 1.5, True)
+        self.counts = [0]
 
     def read(self, x: torch.Tensor) -> torch.Tensor:
         return x * self.scale.exp()
@@ -57,6 +64,23 @@ JOINED = {
         "y = x * self.scale.exp()",
         "with torch.no_grad():\n            self.scale.mul_(0.5)",
     ),
+    "times a constant": ("y = x * self.scale.exp()", "self.scale *= 0.5"),
+    "at a constant": ("y = x * self.scale.exp()", "self.scale[0] = 0.5"),
+    "in a list": ("y = x * self.scale.exp()", "held = [self.scale]\n        held[0].mul_(0.5)"),
+    "in a dict": ("y = x * self.scale.exp()", "for _, each in {0: self.scale}.items():\n            each.mul_(0.5)"),
+    "of a tuple": ("y = x * self.scale.exp()", "held, one = self.scale, 1\n        held.mul_(0.5)"),
+    "in a list of the instance": ("y = x * self.scale.exp()", "self.listed[0].mul_(0.5)"),
+    "among all buffers": ("y = x * self.scale.exp()", "for each in self.buffers():\n            each.mul_(0.5)"),
+    "by its name": ("y = x * self.scale.exp()", 'getattr(self, "scale").mul_(0.5)'),
+    "by a function": ("y = x * self.scale.exp()", "halve(self.scale)"),
+    "several at once": ("y = x * self.scale.exp()", "torch._foreach_mul_([self.scale], 0.5)"),
+    "by an initialiser": ("y = x * self.scale.exp()", "nn.init.zeros_(self.scale)"),
+    "inplace by position": ("y = x * scale.exp()", "y = y + nn.functional.threshold(scale, 1.5, 0.0, True)"),
+    "an inplace layer": ("y = x * scale.exp()", "y = y + self.clip(scale)"),
+    "running statistics": (
+        "y = x * self.scale.exp()",
+        "nn.functional.batch_norm(x.expand(2, 3), self.scale, self.scale + 1, None, None, True)",
+    ),
 }
 
 
@@ -82,6 +106,8 @@ APART = {
     "only its shape is read": ("y = x * scale.shape[0]", "scale.mul_(0.5)"),
     "a number is counted": ("self.calls = 1\n        y = x * self.calls", "self.calls += 1"),
     "none of its elements are written": ("y = x * self.scale.exp()", "self.scale.detach_().requires_grad_(False)"),
+    "numbers of a list are counted": ("y = x * self.counts[0]", "self.counts[0] += 1"),
+    "a number in a list": ("y = x * self.counts[0]", "self.counts[0] = 2"),
     "a list grows": ("found = [x]\n        y = found[0]", "found += [x]"),
 }
 
@@ -115,7 +141,7 @@ def test_a_fix_without_a_header_is_declined() -> None:
     assert fixed(source)[0] == source
 
 
-@pytest.mark.parametrize("case", ["a buffer", "an argument", "written by a method", "written without gradients"])
+@pytest.mark.parametrize("case", ["a buffer", "an argument", "written by a method", "in a list", "by a function"])
 def test_gradients_are_those_of_eager_mode_or_an_error(case: str) -> None:
     after, _ = fixed(_source(*JOINED[case]))
     wrong = list(compiled_differences(after, INPUTS, scenarios=TRAINING))

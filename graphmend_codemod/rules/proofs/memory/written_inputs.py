@@ -9,36 +9,30 @@ gradients.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Collection, Hashable, Iterator
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.callgraph import Definition, Key, calls_in
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_attribute, is_name
 from graphmend_codemod.analysis.scope import SCOPES, dotted, walk_scope
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.memory.given_writes import HELD, SHARING, STATISTICS, writes_by_word, writes_given
 from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
+from graphmend_codemod.rules.proofs.untraced.evidence import registered
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _READERS = frozenset({"item", "tolist", "equal", "allclose", "is_nonzero"})
 _SIZES = (aliasing.PYTHON_RESULTS - _READERS) | {"isinstance", "hasattr", "len", "type", "id"}
 """What tells of a tensor and reads none of its elements."""
-_ON_ATTRIBUTES = re.compile(
-    r"self\.[\w.]+(?:(?<=[a-z\d]_)\("
-    r"|\[[^\n=]*[^\w\n.=][^\n=]*\][ ]*=[^=]|(?:\[[^\n=]*\])?(?:\.\w+_\(|[ ]*[-+*/]=[ ]*[^\d(]))"
-)
 _OF_NO_GRADIENT = frozenset("argmax argmin argsort bincount bucketize count_nonzero nonzero searchsorted".split())
-_LOOKS_WRITTEN = re.compile(r"_[ ]*(?:\(|$)|\]|[-+*/%@&|^<>]=|\b(?:out|inplace|running_mean)\b")
-"""What every line spells that may write a tensor in place, or a line of such a statement."""
-_DEFINES = re.compile(r"^[ \t]*(?:async[ ]+)?def[ ]+(\w+)", re.MULTILINE)
 _KEEP_ELEMENTS = frozenset({"requires_grad_", "detach_", "share_memory_", "rename_"})
 """What changes a tensor in place, and none of its elements."""
+_ELEMENTS = frozenset({"items", "values"})
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
-_SHARING = aliasing.VIEWS | aliasing.BUILTINS_SHARING | aliasing.IN_PLACE_ARGUMENT.keys()
 T = TypeVar("T")
 
 
@@ -60,71 +54,13 @@ def spoiled(site: Site, *, whole: bool = False) -> str | None:
     scope, at = site.evaluator.scope, site.place.statement
     if site.no_grad:
         return None
-    given = site.remembered("may write given", scope.node, lambda: _may_write_given(site), anywhere=True)
-    if not given and not _writes_attributes(site.source.text):
-        return None  # most functions, of which a look at the whole file would take too long
+    if not writes_given(site.source.text):
+        return None  # most files: in the others each function is looked at
     calls = calls_in(site.source.text)
     function = calls.at(scope.node.lineno) or Definition(site.function, scope.node)
     same = (each for each in walk_scope(function.node) if isinstance(each, ast.stmt))
     found = next((each for each in same if (each.lineno, each.col_offset) == (at.lineno, at.col_offset)), None)
     return None if found is None else _Joined(_Certain(site, calls)).spoiled(function, found, whole)
-
-
-@lru_cache(maxsize=16)
-def _writes_attributes(text: str) -> bool:
-    """Whether some attribute of an instance may be written in place in a file, after it has been made."""
-    if "inplace(" in text or "out=self." in text:
-        return True
-    return any(_DEFINES.findall(text, 0, each.start())[-1:] != ["__init__"] for each in _ON_ATTRIBUTES.finditer(text))
-
-
-def _may_write_given(site: Site) -> bool:
-    """False where a function itself certainly writes nothing that it is given in place."""
-    function = site.evaluator.scope.node
-    lines = range(function.lineno, (function.end_lineno or function.lineno) + 1)
-    if not any(_LOOKS_WRITTEN.search(site.source.line(number)) for number in lines):
-        return False
-    written = [(name, part.lineno) for part in walk_scope(function) for name in _written_names(part)]  # type: ignore[attr-defined]
-    if not written:
-        return False
-    arguments = function.args
-    outside = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-    shared, made = set[str](), dict[str, int]()
-    for part in walk_scope(function):
-        if isinstance(part, ast.Assign):
-            names = {each.id for target in part.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
-            if _may_be_view(part.value):
-                shared |= names
-            elif part in function.body:
-                made |= {name: min(part.lineno, made.get(name, part.lineno)) for name in names}
-    outside |= shared
-    new = {name: line for name, line in made.items() if name not in shared}
-    return any(name in outside and line <= new.get(name, line) for name, line in written)
-
-
-def _may_be_view(node: ast.expr) -> bool:
-    called = getattr(getattr(node, "func", None), "attr", None)
-    return isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.IfExp)) or called in aliasing.VIEWS
-
-
-def _written_names(node: ast.AST) -> Iterator[str]:
-    """The first parts of what a node may write in place."""
-    written: list[ast.expr] = []
-    if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
-            written = [node.func.value]
-        elif any(_writes(each) for each in node.keywords):
-            written = list(aliasing.operands(node))
-    elif isinstance(node, ast.AugAssign):
-        written = [] if isinstance(node.value, (ast.Constant, ast.Tuple)) else [node.target]
-    elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        written = [] if isinstance(node.slice, (ast.Constant, ast.Attribute)) else [node.value]
-    for each in written:
-        inner: ast.AST = each
-        while isinstance(inner, (ast.Attribute, ast.Subscript, ast.Call)):
-            inner = inner.func if isinstance(inner, ast.Call) else inner.value
-        if isinstance(inner, ast.Name):
-            yield inner.id
 
 
 class _Certain(ModuleMemory):
@@ -144,16 +80,47 @@ class _Certain(ModuleMemory):
         name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
         asked = (
             name.endswith("_")
-            or name in _SHARING
+            or name in SHARING
+            or name in STATISTICS
+            or name in _ELEMENTS
             or is_name(owner, "self")
-            or any(_writes(each) for each in call.keywords)
+            or any(writes_by_word(each) for each in call.keywords)
         )
         if not asked and self.calls.callee(function, call) is None:
             return Effect()  # most calls
         found = super()._find_effect(function, call)
         if name in _KEEP_ELEMENTS:
             return found._replace(writes=())
+        if name in STATISTICS:
+            return found._replace(writes=tuple(call.args[1:3]) or found.writes)
+        if not found.known and name.endswith("_") and not name.endswith("__"):
+            given = aliasing.operands(call)[:1]  # `torch._foreach_mul_(tensors, 0.5)`
+            return Effect(given, given)
         return found if found.known else Effect()
+
+    def sources(self, function: Definition, node: ast.expr) -> set[str]:
+        """The same, with what the name of an attribute and an own list of tensors lead to."""
+        if isinstance(node, ast.Call) and is_name(next(iter(node.args), None), "self"):
+            name = node.args[1] if len(node.args) > 1 else None
+            if is_name(node.func, "getattr") and isinstance(name, ast.Constant) and isinstance(name.value, str):
+                return {f"self.{name.value}"}
+        if isinstance(node, ast.Call) and is_attribute(node.func, "self") and node.func.attr in HELD:
+            return {f"self.{each}" for each in self._buffers(function)}
+        found = super().sources(function, node)
+        own = (name.partition(".")[2] for name in found if name.startswith("self.") and function.owner)
+        return found.union(*(self._listed(function.owner, each) for each in own))
+
+    def _listed(self, owner: str, attribute: str) -> set[str]:
+        """The attributes that a class puts into a list or dict: `self.scales = [self.first, self.second]`."""
+        values = [
+            each for each in self.calls.assigned(owner, attribute) if isinstance(each, (ast.List, ast.Tuple, ast.Dict))
+        ]
+        return {
+            text for each in values for part in ast.walk(each) if is_attribute(part, "self") and (text := dotted(part))
+        }
+
+    def _buffers(self, function: Definition) -> frozenset[str]:
+        return registered(self.site.source.text, function.node.lineno)
 
     def _of_callee(self, callee: Definition, call: ast.Call) -> Effect:
         return super()._of_callee(callee, call)._replace(shares=())
@@ -166,20 +133,24 @@ class _Certain(ModuleMemory):
         return set() if self.calls.callee(function, call) is None else super()._written_by_method(function, call)
 
     def _written(self, function: Definition, node: ast.AST) -> set[str]:
-        certain = isinstance(node, ast.Call) or self._is_tensor_written(node)
+        certain = isinstance(node, ast.Call) or self._is_tensor_written(function, node)
         return super()._written(function, node) if certain else set()
 
-    def _is_tensor_written(self, node: ast.AST) -> bool:
+    def _is_tensor_written(self, function: Definition, node: ast.AST) -> bool:
         """False for numbers that are counted up, and for what is put into lists and dicts."""
         if isinstance(node, ast.AugAssign):
-            known = self.site.value(node.target)
             number = isinstance(node.value, ast.Constant) or not isinstance(node.op, _OPERATORS)
-            place = isinstance(node.target, ast.Subscript) and not self._is_tensor_written(node.target)
-            return known.is_tensor or not (known.is_python or number or place)
+            place = isinstance(node.target, ast.Subscript) and not self._is_tensor_written(function, node.target)
+            python = self.site.value(node.target).is_python or number or place
+            return self._is_tensor(function, node.target) or not python
         if isinstance(node, ast.Subscript):
             place = isinstance(node.slice, (ast.Name, ast.Attribute, ast.Constant))
-            return not place or self.site.value(node.value).is_tensor or self.site.value(node.slice).is_tensor
+            return not place or self._is_tensor(function, node.value) or self.site.value(node.slice).is_tensor
         return True
+
+    def _is_tensor(self, function: Definition, node: ast.expr) -> bool:
+        """True for what the dataflow takes for a tensor, and for buffers of the class around a function."""
+        return self.site.value(node).is_tensor or (is_attribute(node, "self") and node.attr in self._buffers(function))
 
 
 class _Joined:
@@ -350,10 +321,6 @@ def _is_without_gradient(node: ast.AST) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr == "indices"
     return isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _OF_NO_GRADIENT
-
-
-def _writes(word: ast.keyword) -> bool:
-    return word.arg in {"out", "inplace", "running_mean"}
 
 
 def _in_one_loop(function: Definition, at: ast.stmt, line: int) -> bool:

@@ -57,8 +57,12 @@ class _LookUps:
             if more <= names:
                 break
             names |= more
+        headers = {id(part) for node in inside for each in deciding(node) for part in walk(each)}
         for node in inside:
-            self._look(function, node, names)
+            if not (
+                self._is_own(function) and id(node) in headers and last_name(getattr(node, "func", node)) == "range"
+            ):
+                self._look(function, node, names)
             if isinstance(node, ast.Return) and node.value is not None and self._carries(function, node.value, names):
                 self._returns[key] = True
         return self._returns[key]
