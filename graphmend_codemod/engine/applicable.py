@@ -8,6 +8,7 @@ import re
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.scope import Scope, walk_scope
 from graphmend_codemod.core.findings import RAISE_TARGET, Edit
+from graphmend_codemod.engine.never_taken import taken
 from graphmend_codemod.engine.other_breaks import asks_for_compiler
 from graphmend_codemod.engine.scripted import scriptable
 from graphmend_codemod.project.index.facts import ReachedFunction
@@ -26,6 +27,7 @@ def applicable(diagnostic: Diagnostic, rule: Rule, site: Site, reached: ReachedF
         )
         return diagnostic._replace(edit=None, declined=reason)
     diagnostic = _outside_handlers(_uncaught(_uncontradicted(_within_target(diagnostic, site), site), rule, site), site)
+    diagnostic = taken(diagnostic, site)
     return scriptable(_asking_once(_importable(diagnostic, site), site), site)
 
 

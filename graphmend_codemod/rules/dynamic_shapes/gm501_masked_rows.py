@@ -23,6 +23,7 @@ from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.rowwise.selectors import Selection, is_plain, selection, where_of
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen_anywhere
 
@@ -101,6 +102,10 @@ def _selected(site: Site, node: ast.expr) -> Selection | None:
 def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, found: Selection) -> Diagnostic:
     assert isinstance(call.func, ast.Attribute)
     message = f"reduces over boolean-mask indexing (data-dependent shape): `{speculation.short(call)}`"
+    chosen = (part.test for part in walk_in_layers(node) if isinstance(part, ast.IfExp) and split(site, part.test))
+    if (test := next(chosen, None)) is not None:
+        reason = f"`{speculation.short(test)}` in the same statement breaks the graph too; make it an `if` of its own"
+        return Diagnostic(message, declined=reason)
     mean = call.func.attr == "mean"
     tensor, mask = site.text(found.base), site.text(found.mask)
     facts = _facts(site, found, broadcast=found.by_element and not mean)

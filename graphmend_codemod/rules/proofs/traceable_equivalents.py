@@ -15,6 +15,8 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs import traceable_texts as texts
 
+_OF_CONTAINERS = frozenset((*dir(dict), *dir(list), *dir(set)))
+
 
 class Twin(NamedTuple):
     """What takes the place of `replaced`, a call or what is called in it, where `condition` is true.
@@ -56,6 +58,12 @@ def _copied(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
     given = site.text(call.args[0]) if len(call.args) == 1 and dotted(call.args[0]) is not None else None
     if given is None or any(is_loud_property(site.evaluator, name) for name in given.split(".")[1:]):
         raise NotProven("its argument is no name; assign it to a variable first")
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    names = {given, *filter(None, map(dotted, targets))}
+    for part in ast.walk(site.evaluator.scope.node):
+        if isinstance(part, ast.Attribute) and dotted(part.value) in names and part.attr not in _OF_CONTAINERS:
+            what = f"`{short(part)}` is no attribute of a dict, list or set"
+            raise NotProven(f"{what}, and Dynamo traces a copy of nothing else; manually build the new object")
     return Twin(call, call, f"{given}.copy()", f"{site.compiling} and type({given}) in (dict, list, set)")
 
 
@@ -184,6 +192,9 @@ def _uniform(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
     """`random.uniform(0.0, 1.0)` draws the same number from the same generator; a test on it is GM111's."""
     if any(part is call for test in _tests(statement) for part in ast.walk(test)):
         return None
+    compared = (part for part in ast.walk(statement) if isinstance(part, ast.Compare))
+    if any(part is call for each in compared for part in ast.walk(each)):
+        raise NotProven("a test reads the number; manually draw it before compiled code, and pass in what is decided")
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     if owner is None or call.args or call.keywords:
         raise NotProven("manually import `random` itself and draw with `random.uniform(0.0, 1.0)`")

@@ -13,8 +13,10 @@ from graphmend_codemod.analysis.torch_api import RETURNS_TENSOR
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import known_flag, negated, reads_tensor
+from graphmend_codemod.rules.proofs.conditions.random_draws import draw_of, is_draw
 from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
 from graphmend_codemod.rules.proofs.conditions.skipped_operands import of_some_element
+from graphmend_codemod.rules.proofs.conditions.usual_numbers import is_usually_above_0
 
 
 class Decision(NamedTuple):
@@ -31,7 +33,6 @@ class Decision(NamedTuple):
     alone: bool = False
 
 
-_DRAWS = frozenset({"torch.rand", "random.random"})
 _MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE,
 }  # fmt: skip
@@ -39,6 +40,7 @@ _BELOW_0: dict[type[ast.cmpop], bool] = {ast.Lt: False, ast.GtE: True}
 """How a draw, which is never below 0, compares with 0 and less. `>` and `<=` depend on whether it is 0."""
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _MAY_BE_0 = "a random number may be 0, so a bound of 0 does not decide the test; manually test the bound first"
+_BEFORE = "manually draw it before compiled code, and pass it in as a Python bool"
 _NOT_TRACED = "Dynamo does not trace it; manually import `random` itself and draw with `random.uniform(0.0, 1.0)`"
 
 
@@ -305,6 +307,9 @@ def _bound(site: Site, node: ast.Compare, reasons: list[str]) -> tuple[ast.expr,
     if isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and site.resolve(made.func) == "random.random":
         reasons.append(_NOT_TRACED)
         return None
+    if made is not None and is_usually_above_0(site, number):
+        reasons.append(f"`{text.removesuffix(' <= 0')}` is above 0 by default, so the draw decides; {_BEFORE}")
+        return None
     # A number is drawn, whatever decides: who draws next must get what it gets in eager mode.
     asked = (text,) if made is None else (text, f"{_drawn(site, made)} is not None")
     return number, asked, _BELOW_0[order]
@@ -325,56 +330,6 @@ def is_number(site: Site, node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, (int, float))
     return dotted(node) is not None and site.value(node).kind is not ValueKind.TENSOR
-
-
-def is_draw(site: Site, node: ast.expr) -> bool:
-    """True for a draw from 0 to 1, and for a name that holds nothing else."""
-    node = unwrapped(node)
-    if not isinstance(node, ast.Name):
-        return draw_of(site, node) is not None
-    bound = [part for part in walk_scope(site.evaluator.scope.node) if is_name(part, node.id)]
-    stored = [part for part in bound if not isinstance(part.ctx, ast.Load)]
-    given = [
-        each.value
-        for each in walk_scope(site.evaluator.scope.node)
-        if isinstance(each, ast.Assign) and len(each.targets) == 1 and each.targets[0] in stored
-    ]
-    if not stored or len(given) != len(stored) or not all(draw_of(site, each) for each in given):
-        return False
-    return all(_is_read(site, part) for part in bound if part not in stored)
-
-
-def _is_read(site: Site, name: ast.Name) -> bool:
-    """True where a draw is compared and nothing else: it is not written, kept or given away."""
-    for node in walk_scope(site.evaluator.scope.node):
-        if isinstance(node, ast.Compare):
-            sides = (node.left, *node.comparators)
-            if any(side is name or (unwrapped(side) is name) for side in sides):
-                return True
-    return False
-
-
-def unwrapped(node: ast.expr) -> ast.expr:
-    """`t` for `t.item()`."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
-        node = node.func.value
-    return node
-
-
-def draw_of(site: Site, node: ast.expr) -> ast.expr | None:
-    """The draw itself for `torch.rand(1)`, `torch.rand(()).item()`, `random.random()`; None where there is none."""
-    node = unwrapped(node)
-    if isinstance(node, ast.IfExp) and site.value(node.test).compiling:
-        return node.body if draw_of(site, node.orelse) is not None else None
-    if not isinstance(node, ast.Call):
-        return None
-    called = site.resolve(node.func)
-    if called == "random.uniform":
-        ends = [getattr(each, "value", None) for each in node.args]
-        return node if ends == [0, 1] else None
-    if called not in _DRAWS or any(word.arg not in ("device", "dtype", "generator") for word in node.keywords):
-        return None
-    return node
 
 
 def only_tested(site: Site, name: str) -> bool:

@@ -64,7 +64,7 @@ def selected_by_sizes(site: Site, statement: ast.stmt, node: ast.expr) -> Counte
         return None
     if not built.stays(node):
         raise NotProven(f"`{root.id}` or a size that it is made of may change before it is used")
-    if tensor is not None and is_within(root, tensor):
+    if tensor is not None and (is_within(root, tensor) or not built.tests()):
         return None
     helper, torch = _helper(site, built, mask), site.torch
     source = _PLACES_HELPER.strip("\n").replace("{torch}", torch or "torch")
@@ -135,6 +135,12 @@ class _Built:
         if any(not any(is_within(part, each) for each in mine) for part in stores):
             return False
         return all(map(self._follows_statement, mine))
+
+    def tests(self) -> bool:
+        """True where the tensor may hold bools: indexing with integers needs no size."""
+        words = {last_name(part) for each in self.kept for part in ast.walk(each)}
+        compared = any(isinstance(part, ast.Compare) for each in self.kept for part in ast.walk(each))
+        return compared or any(word is not None and (word == "bool" or word.startswith("logical_")) for word in words)
 
     def stays(self, node: ast.expr) -> bool:
         """True where the integers are the same where the mask is built and used, and nothing else writes."""

@@ -17,15 +17,8 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions.deciding_operands import (
-    draw_of,
-    flag_text,
-    is_draw,
-    is_guard,
-    is_number,
-    only_tested,
-    unwrapped,
-)
+from graphmend_codemod.rules.proofs.conditions.deciding_operands import flag_text, is_guard, is_number, only_tested
+from graphmend_codemod.rules.proofs.conditions.random_draws import draw_of, is_draw, unwrapped
 
 _LEAVES = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Continue, ast.Global, ast.Nonlocal)
 _ROUNDS = 8

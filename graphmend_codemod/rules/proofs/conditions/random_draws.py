@@ -1,0 +1,61 @@
+"""Random numbers from 0 to 1: calls that draw one, and names that hold nothing else."""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.rules.framework.site import Site
+
+_DRAWS = frozenset({"torch.rand", "random.random"})
+
+
+def is_draw(site: Site, node: ast.expr) -> bool:
+    """True for a draw from 0 to 1, and for a name that holds nothing else."""
+    node = unwrapped(node)
+    if not isinstance(node, ast.Name):
+        return draw_of(site, node) is not None
+    bound = [part for part in walk_scope(site.evaluator.scope.node) if is_name(part, node.id)]
+    stored = [part for part in bound if not isinstance(part.ctx, ast.Load)]
+    given = [
+        each.value
+        for each in walk_scope(site.evaluator.scope.node)
+        if isinstance(each, ast.Assign) and len(each.targets) == 1 and each.targets[0] in stored
+    ]
+    if not stored or len(given) != len(stored) or not all(draw_of(site, each) for each in given):
+        return False
+    return all(_is_read(site, part) for part in bound if part not in stored)
+
+
+def _is_read(site: Site, name: ast.Name) -> bool:
+    """True where a draw is compared and nothing else: it is not written, kept or given away."""
+    for node in walk_scope(site.evaluator.scope.node):
+        if isinstance(node, ast.Compare):
+            sides = (node.left, *node.comparators)
+            if any(side is name or (unwrapped(side) is name) for side in sides):
+                return True
+    return False
+
+
+def unwrapped(node: ast.expr) -> ast.expr:
+    """`t` for `t.item()`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
+        node = node.func.value
+    return node
+
+
+def draw_of(site: Site, node: ast.expr) -> ast.expr | None:
+    """The draw itself for `torch.rand(1)`, `torch.rand(()).item()`, `random.random()`; None where there is none."""
+    node = unwrapped(node)
+    if isinstance(node, ast.IfExp) and site.value(node.test).compiling:
+        return node.body if draw_of(site, node.orelse) is not None else None
+    if not isinstance(node, ast.Call):
+        return None
+    called = site.resolve(node.func)
+    if called == "random.uniform":
+        ends = [getattr(each, "value", None) for each in node.args]
+        return node if ends == [0, 1] else None
+    if called not in _DRAWS or any(word.arg not in ("device", "dtype", "generator") for word in node.keywords):
+        return None
+    return node
