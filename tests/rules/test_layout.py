@@ -109,3 +109,48 @@ def test_a_broken_call_says_the_same(arguments: list[str]) -> None:
     call = _Narrow().call("f(", arguments)
     assert "\n" in call
     assert ast.dump(ast.parse(call)) == ast.dump(ast.parse(f"f({', '.join(arguments)})"))
+
+
+MASKED_LOSS = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mae_loss = nn.L1Loss()
+
+    def forward(self, prosody_reference, prosody_prediction, source_mask: torch.Tensor):
+        prosody_loss = 0.5 * self.mae_loss(
+            prosody_reference.masked_select(source_mask.unsqueeze(-1)),
+            prosody_prediction.masked_select(source_mask.unsqueeze(-1)),
+        )
+        return prosody_loss
+"""
+
+
+def test_an_operator_gets_one_pair_of_brackets() -> None:
+    after, _ = fixed(MASKED_LOSS)
+    assert "            prosody_loss = (\n                0.5\n                * _mean_under(\n" in after
+    assert "(\n                (" not in after
+
+
+LONG_INDEX = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, input_tokens_of_the_model, number_of_the_sequence, end_of_the_sequence, x: torch.Tensor):
+        out = torch.zeros_like(x)
+        if x.mean() > 0.5:
+            out[number_of_the_sequence, end_of_the_sequence:] = 1.0
+        return out
+"""
+
+
+def test_a_condition_of_several_parts_is_broken_where_it_is_too_long() -> None:
+    after, _ = fixed(LONG_INDEX)
+    assert "is_compiling()" in after
+    assert max(map(len, after.splitlines())) <= 120

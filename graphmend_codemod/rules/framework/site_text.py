@@ -148,7 +148,11 @@ class SiteText:
         line = f"{word} not ({joined}):" if negated else f"{word} {joined}:"
         if (len(conditions) == 1 and not negated) or not self.is_too_long(self.indentation() + len(line)):
             return line
-        lines = [f"    {'and ' if number else ''}{each}" for number, each in enumerate(conditions)]
+        long = [self.is_too_long(self.indentation(1) + len(f"and {each}")) for each in conditions]
+        apart = [
+            part for each, cut in zip(conditions, long, strict=True) for part in (_conjuncts(each) if cut else [each])
+        ]
+        lines = [f"    {'and ' if number else ''}{each}" for number, each in enumerate(apart)]
         return "\n".join([f"{word} not (" if negated else f"{word} (", *lines, "):"])
 
     def negated(self, conditions: Sequence[str]) -> str:
@@ -224,3 +228,15 @@ class SiteText:
         if text[opening : given[0].col_offset].strip() or "(" in text[given[-1].end_col_offset : -1]:
             return text  # brackets of its own around an argument
         return self.call(text[:opening], arguments, deeper=deeper)
+
+
+def _conjuncts(condition: str) -> list[str]:
+    """The parts of a condition on one line that `and` joins; the condition itself where they have brackets."""
+    if " and " not in condition or "\n" in condition:
+        return [condition]
+    node = ast.parse(condition, mode="eval").body
+    if not isinstance(node, ast.BoolOp) or not isinstance(node.op, ast.And):
+        return [condition]
+    if any(isinstance(each, (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr)) for each in node.values):
+        return [condition]
+    return [ast.get_source_segment(condition, each) or "" for each in node.values]

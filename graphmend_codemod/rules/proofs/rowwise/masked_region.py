@@ -196,8 +196,9 @@ class Rewriter(MaskedLosses):
             long = "\n" not in text and self.site.is_too_long(self.site.indentation(1 + self.level) + len(text))
             if long:
                 margin = "\n" + "    " * (1 + self.level)
+                whole = self.site.broken(self.text(value), 1 + self.level).replace(margin, "\n")
                 broken = self.site.broken(self.text(value), 2 + self.level).replace(margin, "\n")
-                text = f"{before}(\n    {broken}\n)"
+                text = f"{before}{whole}" if whole.startswith("(\n") else f"{before}(\n    {broken}\n)"
             self._emit(text)
             return
         words = [
