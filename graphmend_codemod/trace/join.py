@@ -24,6 +24,7 @@ from graphmend_codemod.trace.watched import above
 _ANSWERS = Path(__file__).with_name("answers.json")
 # A rule that says why no other rule has anything for a line: less than any of those.
 _LAST = "GM703"
+_RECORDED = ("_recorded_operator", "_recorded_function", "_recorded_draws")
 _NUMPY = re.compile(r"numpy\.(u?int\d+|float\d+)")
 
 
@@ -160,7 +161,7 @@ def _takes(finding: Finding, line: int) -> bool:
 
 def _takes_calls(edit: Edit) -> bool:
     """True where an edit makes one operator of all that a statement calls."""
-    return any(helper.name in ("_recorded_operator", "_recorded_function") for helper in edit.helpers)
+    return any(helper.name in _RECORDED for helper in edit.helpers)
 
 
 def _about_file(root: Path, path: str) -> tuple[str, ...]:

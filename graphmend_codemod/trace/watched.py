@@ -9,7 +9,7 @@ from typing import Any
 
 from graphmend_codemod.trace.document import OWN, Site, SourceLine, Statement, Trace, Watched
 
-_FRAMES = 3
+_FRAMES = 8
 
 
 def places(trace: Trace, root: Path) -> dict[str, dict[str, list[int]]]:

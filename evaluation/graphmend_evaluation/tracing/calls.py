@@ -1,17 +1,21 @@
 """Record what functions hold from statement to statement while a program runs without torch.compile.
 
 Loaded by its path into the user's process, like `recorder`, and like it on the standard library alone. Sizes, dtypes,
-classes, integers and flags are kept, and whether memory was written or is shared; no values of tensors, no words.
+classes, numbers, flags and words that may name an option are kept, and whether memory was written or is shared; no
+values of tensors, no other text.
 """
 
 from __future__ import annotations
 
 import ast
 import atexit
+import collections
 import contextlib
 import hashlib
 import json
 import os
+import random
+import re
 import sys
 import threading
 import time
@@ -25,14 +29,25 @@ _DEEPEST = 3
 _LONGEST = 24
 _MODULES_LOOKED_AT = 300
 _READ_ALL = 2**18
+_OPTION = re.compile(r"(?=.{1,24}$)[A-Za-z][A-Za-z_-]*\d{0,3}[A-Za-z_-]*")
 _AUTOGRAD = os.path.join("torch", "autograd", "__init__.py")
 
 Tracer = Callable[[FrameType, str, Any], Any]
 
 
 def key_of(statement: ast.stmt) -> str:
-    """What a statement is known by, wherever it stands."""
-    return hashlib.sha256(ast.dump(statement).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    """What a statement is known by, wherever it stands and whichever Python reads it: `ast.dump` writes empty fields
+    in some versions. `recorded/moments.py` has the same function, as neither may import the other."""
+
+    def plain(node: Any) -> Any:
+        if isinstance(node, list):
+            return [plain(each) for each in node]
+        if not isinstance(node, ast.AST):
+            return node
+        fields = [(name, plain(each)) for name, each in ast.iter_fields(node) if each is not None and each != []]
+        return [type(node).__name__, fields]
+
+    return hashlib.sha256(repr(plain(statement)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 class _Function:
@@ -82,6 +97,11 @@ class _Function:
             "facts": list(self.facts),
             "calls": [json.dumps(each) for each in self.calls],
         }
+
+
+def _is_plain(value: Any) -> bool:
+    """True for what nothing can change."""
+    return value is None or type(value) in (bool, int, float, str)
 
 
 def _is_chain(node: ast.expr) -> bool:
@@ -153,6 +173,7 @@ class _Call:
         self._events: list[Any] = []
         self._numbers: dict[Any, int] = {}
         self._kept: list[Any] = []  # so that no two objects of this call have one identity
+        self._arguments: dict[str, Any] | None = None  # as the call began: a name may hold another object later
 
     def event(self, frame: FrameType, event: str, argument: Any) -> Tracer | None:
         """A line that is about to run, or the end."""
@@ -170,6 +191,8 @@ class _Call:
 
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
         held = dict(frame.f_locals)
+        if self._arguments is None:
+            self._arguments = dict(held)
         owner = held.get(self._function.owner)
         for chain in self._function.chains:
             with contextlib.suppress(KeyError, TypeError):
@@ -177,10 +200,15 @@ class _Call:
         facts = {name: self._fact_number(value) for name, value in held.items() if not name.startswith("@")}
         for name in frame.f_code.co_names:
             value = frame.f_globals.get(name)
-            if hasattr(value, "__dict__") and not isinstance(value, (type, ModuleType)) and not callable(value):
+            kept = hasattr(value, "__dict__") or _drawn(value)
+            if kept and not isinstance(value, (type, ModuleType)) and not callable(value):
                 facts[f"global {name}"] = self._fact_number(value)
         facts["@autograd"] = self._function.number(["autograd", _Function.differentiated])
         facts["@random"] = self._function.number(self._random())
+        for name, value in self._arguments.items():
+            if held.get(name) is not value and not _is_plain(value):
+                facts[f"@argument {name}"] = self._fact_number(value)
+        owner = self._arguments.get(self._function.owner)
         if owner is not None:
             facts["@owner"] = self._function.number(["state", *self._function.state(owner)])
         torch = sys.modules.get("torch")
@@ -203,7 +231,7 @@ class _Call:
         torch, numpy, plain = sys.modules.get("torch"), sys.modules.get("numpy"), sys.modules.get("random")
         states = [
             hash(torch.random.get_rng_state().numpy().tobytes()) if torch is not None else 0,
-            hash(str(numpy.random.get_state()[1:3])) if numpy is not None else 0,
+            hash(str(numpy.random.get_state()[1:])) if numpy is not None else 0,
             hash(plain.getstate()) if plain is not None else 0,
         ]
         return ["random", *(self._number(f"random {place}", each) for place, each in enumerate(states))]
@@ -226,19 +254,22 @@ class _Call:
             return ["int", value]
         if torch is not None and isinstance(value, (torch.dtype, torch.device)):
             return [type(value).__name__, str(value).removeprefix("torch.")]
-        if type(value) in (float, str):
-            return [type(value).__name__]
+        if type(value) is float:
+            return ["float", repr(value)]
+        if type(value) is str:
+            return ["str", value] if _OPTION.fullmatch(value) else ["str"]
         if type(value).__name__ == "Size" and torch is not None and isinstance(value, torch.Size):
             return ["tuple", [["int", int(each)] for each in value], 0]
         if type(value) in (list, tuple) and len(value) <= _LONGEST and deep < _DEEPEST:
             inner = [self._fact(each, deep + 1) for each in value]
             return [type(value).__name__, inner, self._identity(value) if type(value) is list else 0]
         kind = type(value)
-        trained = torch is not None and isinstance(value, torch.nn.Module)
-        trained = trained and any(each.requires_grad for each in value.parameters())
-        state = self._number("state", _state(value))
+        held = list(value.parameters()) if torch is not None and isinstance(value, torch.nn.Module) else []
+        trained = sum(each.numel() for each in held) if any(each.requires_grad for each in held) else 0
+        state = self._number("state", (_state(value), _drawn(value)))
         name, filled = f"{kind.__module__}.{kind.__qualname__}", bool(getattr(value, "__dict__", None))
-        return ["object", name, self._identity(value), callable(value), trained, state, filled]
+        mode = bool(value.training) if torch is not None and isinstance(value, torch.nn.Module) else None
+        return ["object", name, self._identity(value), callable(value), trained, state, filled, mode]
 
     def _tensor(self, value: Any) -> list[Any]:
         torch = sys.modules["torch"]
@@ -280,10 +311,7 @@ def _state(owner: Any) -> tuple[Any, Any]:
     """What changes when an object, or a module in it, is given another attribute or writes a buffer; and what changes
     when a parameter is written."""
     torch = sys.modules.get("torch")
-    try:
-        held = object.__getattribute__(owner, "__dict__")
-    except AttributeError:
-        return (), ()
+    held = _attributes(owner)
     if torch is None or not isinstance(owner, torch.nn.Module):
         return tuple(_plain_state(held)), ()
     own: list[Any] = []
@@ -296,11 +324,38 @@ def _state(owner: Any) -> tuple[Any, Any]:
     return tuple(own), tuple(trained)
 
 
-def _plain_state(held: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+def _attributes(owner: Any) -> dict[Any, Any]:
+    """What an object holds: its attributes, those in slots included, or the items of a container."""
+    if isinstance(owner, (list, tuple, set, frozenset, collections.deque)):
+        return dict(enumerate(owner))
+    found = dict(owner) if isinstance(owner, dict) else {}
+    for kind in type(owner).__mro__:
+        names = vars(kind).get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            with contextlib.suppress(AttributeError):
+                found[name] = object.__getattribute__(owner, name)
+    with contextlib.suppress(AttributeError):
+        found.update(object.__getattribute__(owner, "__dict__"))
+    return found
+
+
+def _plain_state(held: Mapping[Any, Any]) -> Iterator[tuple[Any, ...]]:
     for name, value in held.items():
         if name not in ("_parameters", "_buffers", "_modules", "training"):
             size = len(value) if isinstance(value, (list, dict, set)) else 0
-            yield name, id(value), size, _content(value) if type(value).__name__ == "Tensor" else 0
+            yield name, id(value), size, _content(value) if type(value).__name__ == "Tensor" else _drawn(value)
+
+
+def _drawn(value: Any) -> int:
+    """What changes when an own generator draws random numbers; 0 for anything else."""
+    kind = type(value)
+    if not isinstance(value, random.Random) and kind.__name__ not in ("Generator", "RandomState"):
+        return 0
+    if kind.__module__.startswith("torch"):
+        return hash(value.get_state().numpy().tobytes())
+    state = getattr(getattr(value, "bit_generator", None), "state", None)
+    found = getattr(value, "getstate", None) or getattr(value, "get_state", None)
+    return hash(str(state)) if state is not None else hash(str(found())) if found is not None else 0
 
 
 def _functions(path: str, lines: Mapping[str, Iterable[int]]) -> Iterator[_Function]:

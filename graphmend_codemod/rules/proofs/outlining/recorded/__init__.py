@@ -9,7 +9,7 @@ from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.core.settings import SeenCalls
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.recorded.moments import lines_of, seen
+from graphmend_codemod.rules.proofs.outlining.recorded.moments import is_another, lines_of, seen
 from graphmend_codemod.rules.proofs.outlining.recorded.region import KeptObject, Region
 from graphmend_codemod.rules.proofs.outlining.recorded.text import edit as edit_of
 
@@ -28,6 +28,8 @@ def edit(site: Site, statement: ast.stmt) -> tuple[Edit, int] | None:
     None where the run tells nothing of the statement, or where one inside of it is enough. NotProven otherwise.
     """
     known = seen(site)
+    if known is not None and is_another(site, known, statement):
+        raise NotProven("the function is another one than in the recorded run; record it again")
     if known is None or not broke(site, known, statement):
         return None
     inner = [each for each in _inside(statement) if broke(site, known, each)]

@@ -58,7 +58,7 @@ def lines_of(site: Site, known: SeenCalls, statement: ast.stmt) -> tuple[int, in
         counts: dict[str, int] = {}
         for each in ast.walk(function):
             if isinstance(each, ast.stmt) and each is not function:
-                key = hashlib.sha256(ast.dump(each).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+                key = key_of(each)
                 found[id(each)] = key, counts.get(key, 0)
                 counts[key] = counts.get(key, 0) + 1
         return found
@@ -66,6 +66,30 @@ def lines_of(site: Site, known: SeenCalls, statement: ast.stmt) -> tuple[int, in
     key, number = site.remembered("keys of statements", function, look, anywhere=True).get(id(statement), ("", 0))
     same = [(first, last) for one, first, last in known.statements if one == key]
     return same[number] if number < len(same) else None
+
+
+def is_another(site: Site, known: SeenCalls, statement: ast.stmt) -> bool:
+    """True where the run has none of the function's statements as they are now, and broke on the lines of this one."""
+    broken = any(statement.lineno <= line <= (statement.end_lineno or statement.lineno) for line in known.broken)
+    return broken and not any(
+        lines_of(site, known, each)
+        for each in ast.walk(site.evaluator.scope.node)
+        if isinstance(each, ast.stmt) and each is not site.evaluator.scope.node
+    )
+
+
+def key_of(statement: ast.stmt) -> str:
+    """What the watcher of calls knows a statement by (`tracing/calls.py`, `key_of`), the same in each Python."""
+
+    def plain(node: Any) -> Any:
+        if isinstance(node, list):
+            return [plain(each) for each in node]
+        if not isinstance(node, ast.AST):
+            return node
+        fields = [(name, plain(each)) for name, each in ast.iter_fields(node) if each is not None and each != []]
+        return [type(node).__name__, fields]
+
+    return hashlib.sha256(repr(plain(statement)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def observations(site: Site, known: SeenCalls, statements: Sequence[ast.stmt]) -> list[Observation]:

@@ -29,6 +29,7 @@ _CALLS_NEEDED = 2
 _LEAVES = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal, ast.Delete)
 _KNOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec", "super", "__class__"})
 _CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.set_grad_enabled", "torch.autocast"})
+_SETTINGS = frozenset({"int", "float", "str", "constant"})
 _PLAIN = frozenset({"int", "float", "str", "constant", "dtype", "device"})
 
 
@@ -116,10 +117,11 @@ class Region:
                 raise NotProven("it changed the instance in the recorded run")
             if old.get(OWNER, [0, 0, 0, 0])[3] != each.entry.held.get(OWNER, [0, 0, 0, 0])[3]:
                 raise NotProven("parameters of the instance changed before it in the recorded run")
+            later = {_identity(fact): fact for fact in new.values()}
             for name, fact in old.items():
-                later = new.get(name)
-                if later is not None and _is_changed(fact, later):
-                    raise NotProven(f"it changed `{name}` in place in the recorded run")
+                if later.get(_identity(fact), fact) != fact:
+                    shown = name.removeprefix("@argument ").removeprefix("global ")
+                    raise NotProven(f"it changed `{shown}` in place in the recorded run")
 
     def _check_objects(self, known: SeenCalls) -> None:
         """NotProven where an object that is given changes before the statements: Dynamo puts that off."""
@@ -127,8 +129,8 @@ class Region:
             raise NotProven("the instance changed in the recorded run, and an operator would see what was before")
         for given in self.given:
             for fact, each in zip(given.facts, self.seen, strict=True):
-                entry = each.entry.held.get(given.text)
-                if given.kind == "object" and entry is not None and _is_changed(entry, fact):
+                entry = {_identity(one): one for one in each.entry.held.values()}
+                if given.kind == "object" and entry.get(_identity(fact), fact) != fact:
                     raise NotProven(f"`{given.text}` changed before it in the recorded run")
 
     def _stored(self) -> dict[str, None]:
@@ -163,21 +165,29 @@ class Region:
             if len(facts) != len(held):
                 raise NotProven(f"`{name}` was bound in some calls of the recorded run alone")
             given = Given(name, facts)
-            if given.kind == "object" and name != scope.self_name and not self._was_given(name):
+            if given.kind == "object" and name != scope.self_name and not self._is_from_outside(name):
                 raise KeptObject(f"`{name}` is an object that the function makes", before=True)
+            if given.kind in _CHANGING and name in self.stored and not self._is_argument(name):
+                raise KeptObject(f"`{name}` is bound again, and what it held before may change", before=True)
             _check_given(given, self.site.evaluator.scope.self_name)
             yield given
 
-    def _was_given(self, name: str) -> bool:
-        """True for an argument of the function, or a variable around it, that it does not bind again."""
+    def _is_from_outside(self, name: str) -> bool:
+        """True for an argument of the function, or a variable around it, that the statements alone bind again."""
         scope = self.site.evaluator.scope
         if name not in scope.locals:
             return True
+        looped = any(isinstance(each, (ast.For, ast.AsyncFor, ast.While)) for each in self.site.place.parents)
+        own = set() if looped else {id(part) for part in self._parts()}
         stored = any(
             isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load)
             for part in walk(scope.node)
+            if id(part) not in own
         )
-        return any(each.arg == name for each in parameters(scope.node)) and not stored
+        return self._is_argument(name) and not stored
+
+    def _is_argument(self, name: str) -> bool:
+        return any(each.arg == name for each in parameters(self.site.evaluator.scope.node))
 
     def runs_layers(self) -> bool:
         """True where what is given holds parameters that are trained."""
@@ -215,16 +225,35 @@ class Region:
                 found[f"*{name}.parameters()"] = None
         return found
 
+    def modules(self) -> Iterator[Given]:
+        """The modules that the statements may run: those that are given, or that a given instance holds."""
+        for given in self.given:
+            own = given.text == self.owner and given.kind == "object"
+            if own and (given.facts[0][7] is None or not self._hands_on()):
+                yield from (each for each in self._read() if _is_module(each))
+            elif _is_module(given):
+                yield given
+
+    def _hands_on(self) -> bool:
+        """True where the statements call a method of the instance or hand it on."""
+        inside = {id(part.value) for part in self._parts() if isinstance(part, ast.Attribute)}
+        if any(is_name(part, self.owner) and id(part) not in inside for part in self._parts()):
+            return True
+        return any(None in each.facts for each in self._read())
+
+    def _read(self) -> Iterator[Given]:
+        """The attributes of the instance that the statements read. None for a method, and what a property gives."""
+        own = self.owner
+        parts = [each for each in self._parts() if isinstance(each, ast.Attribute) and is_name(each.value, own)]
+        for name in dict.fromkeys(f"{own}.{part.attr}" for part in parts):
+            yield Given(name, tuple(each.before.held.get(name) for each in self.seen))  # type: ignore[misc]
+
     def settings(self) -> Iterator[Given]:
-        """Integers and flags of the instance that the statements read."""
-        parts = [part for part in self._parts() if isinstance(part, ast.Attribute)] if self.owner is not None else []
-        for name in dict.fromkeys(
-            f"{self.owner}.{part.attr}" for part in parts if is_name(part.value, self.owner or "")
-        ):
-            held = [each.before.held.get(name) for each in self.seen]
-            facts = tuple(each for each in held if each is not None and each[0] in ("int", "constant"))
-            if len(facts) == len(held):
-                yield Given(name, facts)
+        """Numbers, flags and words of the instance that the statements read."""
+        for given in self._read() if self.owner is not None else ():
+            if all(each is not None and each[0] in _SETTINGS for each in given.facts):
+                _check_settled(given)
+                yield given
 
     def _results(self) -> Iterator[Given]:
         """The names that are read later, or `RESULT`, with what they were behind the statements."""
@@ -239,7 +268,7 @@ class Region:
         facts = [each.after.held.get(name) for each in self.seen]
         shown = "the result" if name == RESULT else f"`{name}`"
         if any(each is None for each in facts):
-            raise NotProven(f"{shown} was not bound in every call of the recorded run")
+            raise KeptObject(f"{shown} was not bound in every call of the recorded run")
         result = Given(name, tuple(each for each in facts if each is not None))
         _check_result(result, shown, self.seen)
         return result
@@ -271,10 +300,21 @@ def _reads_first(statements: Sequence[ast.stmt], name: str) -> bool:
     return reads_before_writing(list(statements), name)
 
 
-def _check_given(given: Given, owner: str | None) -> None:
+def _is_module(given: Given) -> bool:
+    return all(each is not None and each[0] == "object" and each[7] is not None for each in given.facts)
+
+
+def _check_settled(given: Given) -> None:
+    """NotProven for what was of several kinds, and for a text that is none of the words that a trace keeps."""
     kinds = {each[0] for each in given.facts}
     if len(kinds) > 1:
         raise NotProven(f"`{given.text}` was {' and '.join(sorted(kinds))} in the recorded run")
+    if any(leaf == ["str"] for fact in given.facts for leaf in _leaves(fact)):
+        raise NotProven(f"`{given.text}` was a text, of which the trace keeps nothing")
+
+
+def _check_given(given: Given, owner: str | None) -> None:
+    _check_settled(given)
     if given.kind in ("list", "tuple"):
         lengths = {len(each[1]) for each in given.facts}
         inner = {one[0] for each in given.facts for one in each[1]}
@@ -298,15 +338,13 @@ def _check_result(result: Given, shown: str, seen: Sequence[Observation]) -> Non
     for fact, each in zip(result.facts, seen, strict=True):
         memory = {one[_MEMORY[one[0]]] for held in each.before.held.values() for one in tensors_of(held)}
         if any(one[_MEMORY[one[0]]] in memory - {-1} for one in tensors_of(fact)):
-            raise NotProven(f"{shown} shared memory with what went in, in the recorded run")
+            raise KeptObject(f"{shown} shared memory with what went in, in the recorded run")
 
 
-def _is_changed(old: Fact, new: Fact) -> bool:
-    """True where one and the same tensor or list is another one later."""
-    if old[0] != new[0] or old[0] not in _IDENTITY:
-        return False
-    place = _IDENTITY[old[0]]
-    return bool(old[place] == new[place] and old != new)
+def _identity(fact: Fact) -> tuple[object, ...]:
+    """The same for facts of one and the same object, by whatever name; for what nothing changes, the fact itself."""
+    place = _IDENTITY.get(fact[0])
+    return (fact[0], fact[place]) if place is not None else (fact[0], str(fact))
 
 
 def _leaves(fact: Fact) -> Iterator[Fact]:
@@ -318,6 +356,7 @@ def _leaves(fact: Fact) -> Iterator[Fact]:
 
 _IDENTITY = {TENSOR: 6, "other tensor": 6, ARRAY: 4, "list": 2, "object": 2}
 """Where facts have the number of the object."""
+_CHANGING = frozenset({ARRAY, "list", "object"})
 _MEMORY = {TENSOR: 5, ARRAY: 3}
 """Where facts have the number of the memory."""
 

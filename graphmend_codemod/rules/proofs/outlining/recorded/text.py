@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Span
@@ -38,9 +39,8 @@ class _Text:
             raise NotProven("it gives nothing, so what it does is to change something")
         self._gradient = any(fact[0] == TENSOR and fact[4] for each in self._results for fact in each.facts)
         self._held = region.held() if self._gradient else []
-        drawn = [each.random for each in region.seen]
-        if self._gradient and any(other for _, other in drawn):
-            raise NotProven("NumPy or Python draws random numbers, and a gradient would draw others")
+        draws = any(each.random[1] for each in region.seen)
+        self._features = ("gradient", *["draws"] * draws) if self._gradient else ()
         objects = [each for each in region.given if each.kind == "object"]
         self._filled = [each.text for each in objects if all(fact[6] for fact in each.facts)]
         self._promises = [self._promise(each) for each in self._results]
@@ -83,11 +83,13 @@ class _Text:
         yield naming(site)
         if self._filled:
             yield Helper("_are_made", texts.MADE, shared=True)
+        if any(len({each[4] for each in one.facts} | {0}) == 2 for one in self._region.modules()):
+            yield Helper("_elements_of", texts.ELEMENTS, shared=True)
         yield Helper("_is_like_recorded", texts.LIKE, shared=True, since="compiler.is_exporting")
         if any(each.kind == ARRAY for each in self._region.given):
             yield Helper("_is_array_like_recorded", texts.ARRAY_LIKE, shared=True)
-        decorator = "_recorded_function" if self._gradient else "_recorded_operator"
-        yield Helper(decorator, texts.operator(gradient=self._gradient), after=("_operator_name",), shared=True)
+        decorator = texts.NAMES[self._features]
+        yield Helper(decorator, texts.operator(*self._features), after=("_operator_name",), shared=True)
         after = definition_before(site)
         yield Helper(f"{name}_fits", self._fits(given), after=after)
         yield Helper(f"{name}_results", self._promised(given), after=after)
@@ -163,6 +165,7 @@ class _Text:
         ]
         if self._filled:
             conditions.append(f"_are_made({', '.join(self._filled)})")
+        conditions += [one for each in self._region.modules() for one in _module_like(each)]
         conditions += self._without_gradient()
         rows = [f"        {'and ' if number else ''}{each}" for number, each in enumerate(conditions)]
         return "\n".join(
@@ -263,3 +266,25 @@ def _like(given: Given) -> Iterator[str]:
         yield f"{text} == {spelled}" if len(values) == 1 else f"isinstance({text}, torch.{given.kind})"
     elif given.kind in ("int", "float", "str"):
         yield f"type({text}) is {given.kind}"
+        yield from _value_like(given)
+
+
+def _module_like(given: Given) -> Iterator[str]:
+    """The conditions under which a module is like in the run: of as many parameters, and in training or not."""
+    modes, elements = {each[7] for each in given.facts}, {each[4] for each in given.facts}
+    if len(modes) == 1:
+        yield f"{given.text}.training is {modes.pop()}"
+    if len(elements) == 1 and elements != {0}:
+        yield f"_elements_of({given.text}) == {elements.pop()}"
+
+
+def _value_like(given: Given) -> Iterator[str]:
+    """The condition for a number or word that was the same in all calls, on which anything may depend; or one of the
+    words that were."""
+    values = list(dict.fromkeys(each[1] for each in given.facts)) if given.kind != "int" else []
+    if given.kind == "str":
+        words = [json.dumps(each) for each in values]
+        yield f"{given.text} == {words[0]}" if len(words) == 1 else f"{given.text} in ({', '.join(words)})"
+    elif len(values) == 1 and values[0] != "nan":
+        number = f'float("{values[0]}")' if "inf" in values[0] else values[0]
+        yield f"{given.text} == {number}"

@@ -1,6 +1,6 @@
 """A statement of which a recorded run tells what it gives, as one operator, in terms of `torch`.
 
-Feature: `gradient` where results may need one.
+Features: `gradient` where results may need one, and `draws` where NumPy or Python draws random numbers, too.
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ MADE = '''\
 def _are_made(*objects) -> bool:
     """True for objects that were there before: while torch.compile traces, those it makes itself are still empty."""
     return all(vars(each) for each in objects)'''
+
+ELEMENTS = '''\
+@torch.compiler.assume_constant_result
+def _elements_of(module) -> int:
+    """How many numbers are in the parameters: another network may give results of other sizes."""
+    return sum(each.numel() for each in module.parameters())'''
 
 ARRAY_LIKE = '''\
 def _is_array_like_recorded(x, dtype, rank: int) -> bool:
@@ -38,8 +44,13 @@ def _recorded_operator(results, count: int, held=None):  #: gradient
     The operator counts its calls, so that none is left out, no two are merged, and they stay in order.  #: !gradient
     A gradient runs `code` again. `held(*given)` are the parameters in what is given.  #: gradient
     """
+    import contextlib  #: draws
     import itertools
+    import random  #: draws
+    import struct  #: draws
     import weakref
+
+    import numpy  #: draws
 
     calls = torch.zeros((), dtype=torch.int64, device="cpu")
 
@@ -165,8 +176,9 @@ GRADIENT = """
         def random_states(tensors):
             device = tensors[0].device
             other = [] if device.type == "cpu" else [torch.get_device_module(device).get_rng_state(device)]
-            return [torch.get_rng_state(), *other]
-
+            return [torch.get_rng_state(), *python_states(), *other]  #: draws
+            return [torch.get_rng_state(), *other]  #: !draws
+{draws}
         def run_trained(tensors, *rest):
             states = random_states(tensors)
             return list(separate(call(tensors, *rest))), states
@@ -188,12 +200,21 @@ GRADIENT = """
                 seen |= following
                 waiting.extend(following)
 
-        def run_backward(tensors, sizes, floats, form, number, autocast, grads, states, wanted):
+        def is_same(one, other):  # but for what a device sums in another order
+            if one.shape != other.shape or not other.numel() or not other.is_floating_point():
+                return torch.equal(one, other)
+            largest = float(other.abs().nan_to_num(0, 0, 0).max())
+            return torch.allclose(one, other, rtol=1e-2, atol=1e-2 * largest, equal_nan=True)
+
+        def run_backward(tensors, sizes, floats, form, number, autocast, grads, states, results, wanted):
             device = tensors[0].device
             other = [] if device.type == "cpu" else [device]
-            with torch.random.fork_rng(other, device_type="cuda" if device.type == "cpu" else device.type):
+            kind = "cuda" if device.type == "cpu" else device.type
+            with torch.random.fork_rng(other, device_type=kind), drawing_again(*states[1:3]):  #: draws
+            with torch.random.fork_rng(other, device_type=kind):  #: !draws
                 torch.set_rng_state(states[0])
-                for state in states[1:]:
+                for state in states[3:]:  #: draws
+                for state in states[1:]:  #: !draws
                     torch.get_device_module(device).set_rng_state(state, device)
                 with torch._C._PreserveDispatchKeyGuard(), torch.enable_grad():  # an operator runs without autograd
                     for key in (torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView):
@@ -202,6 +223,9 @@ GRADIENT = """
                     given = tensors[: len(tensors) - len(own)]
                     given = [each.detach().requires_grad_(place in wanted) for place, each in enumerate(given)]
                     found = call(given, sizes, floats, form, number, autocast)
+                    if not all(is_same(one.detach(), other) for one, other in zip(found, results)):
+                        where = f"{__name__}.{code.__name__}, which torch.compile calls as one operator,"
+                        raise RuntimeError(f"{where} gave other results when a gradient ran it again")
                     check_leaves(found, given + own)
                     given += own
                     smooth = [each for each in found if each.is_floating_point() or each.is_complex()]
@@ -220,27 +244,58 @@ GRADIENT = """
             tensors, *ctx.rest = inputs
             ctx.count = len(tensors)
             ctx.smooth = [each.is_floating_point() or each.is_complex() for each in output[0]]
-            ctx.save_for_backward(*tensors, *output[1])
+            ctx.states = len(output[1])
+            ctx.save_for_backward(*tensors, *output[1], *output[0])
 
         def differentiate(ctx, grads, _):
             grads = [each for each, smooth in zip(grads, ctx.smooth) if smooth]
-            tensors, states = list(ctx.saved_tensors[: ctx.count]), list(ctx.saved_tensors[ctx.count :])
+            saved, end = list(ctx.saved_tensors), ctx.count + ctx.states
+            tensors, states, results = saved[: ctx.count], saved[ctx.count : end], saved[end:]
             wanted = [place for place, each in enumerate(ctx.needs_input_grad[0]) if each]
-            found = dict(zip(wanted, backward(tensors, *ctx.rest, grads, states, wanted)))
+            found = dict(zip(wanted, backward(tensors, *ctx.rest, grads, states, results, wanted)))
             numbers = [None if each else [] for each in ctx.rest[:3]]
             return [found.get(place) for place in range(ctx.count)], *numbers, None, None
 
         more = f"({taken}) -> (Tensor[], Tensor[])"
         trained = define(f"{name}_trained", more, run_trained, fake_trained, "nondeterministic_seeded")
-        more = f"({taken}, Tensor[] grads, Tensor[] states, int[] wanted) -> Tensor[]"
+        more = f"({taken}, Tensor[] grads, Tensor[] states, Tensor[] results, int[] wanted) -> Tensor[]"
         backward = define(f"{name}_backward", more, run_backward, fake_backward)
         torch.library.register_autograd(f"{name}_trained", differentiate, setup_context=keep)
 """
 
 
-def operator(*, gradient: bool) -> str:
-    """The text of `_recorded_operator`; its name says whether gradients go through it."""
+DRAWS = """
+        def python_states():  # of Python's generator and NumPy's own one, as whole numbers
+            _, plain, gauss = random.getstate()
+            kind, keys, place, cached, other = numpy.random.get_state()
+            if kind != "MT19937":
+                where = f"{__name__}.{code.__name__}, which torch.compile calls as one operator,"
+                raise RuntimeError(f"{where} draws with {kind}, of which a gradient cannot draw the same again")
+            bits = struct.unpack("qq", struct.pack("dd", gauss or 0.0, other))
+            rows = [*plain, gauss is not None, bits[0]], [*keys.tolist(), place, cached, bits[1]]
+            return [torch.tensor([int(each) for each in row], device="cpu") for row in rows]
+
+        @contextlib.contextmanager
+        def drawing_again(plain, keys):
+            (*plain, has_gauss, gauss), (*keys, place, cached, other) = plain.tolist(), keys.tolist()
+            gauss, other = struct.unpack("dd", struct.pack("qq", gauss, other))
+            before = random.getstate(), numpy.random.get_state()
+            random.setstate((3, tuple(plain), gauss if has_gauss else None))
+            numpy.random.set_state(("MT19937", keys, place, cached, other))
+            try:
+                yield
+            finally:
+                random.setstate(before[0])
+                numpy.random.set_state(before[1])
+"""
+
+NAMES = {(): "_recorded_operator", ("gradient",): "_recorded_function", ("gradient", "draws"): "_recorded_draws"}
+
+
+def operator(*features: str) -> str:
+    """The text that makes operators. Features: `gradient`, and with it `draws`, where NumPy or Python draws numbers."""
     from graphmend_codemod.rules.proofs.outlining.texts import chosen
 
-    text = chosen(OPERATOR.replace("{gradient}", GRADIENT if gradient else ""), *(["gradient"] if gradient else []))
-    return text if not gradient else text.replace("_recorded_operator", "_recorded_function")
+    text = OPERATOR.replace("{gradient}", GRADIENT if "gradient" in features else "")
+    text = chosen(text.replace("{draws}", DRAWS if "draws" in features else ""), *features)
+    return text.replace("_recorded_operator", NAMES[features])
