@@ -133,6 +133,8 @@ def test_hostile_calls_of_a_network_take_the_author_s_path_or_give_the_same(tmp_
     model = found.model()
     with torch.no_grad():
         as_eager(model, torch.randn(2, 4))
+    with torch.autocast("cpu", torch.bfloat16):
+        as_eager(model, torch.randn(2, 4))
     as_eager(model.double(), torch.randn(2, 4, dtype=torch.float64))
     as_eager(model.float(), torch.randn(2, 3, 4))
     model.net = torch.nn.Linear(4, 9)  # results of other sizes, where the run would pin 3

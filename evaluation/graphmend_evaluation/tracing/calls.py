@@ -204,6 +204,7 @@ class _Call:
             if kept and not isinstance(value, (type, ModuleType)) and not callable(value):
                 facts[f"global {name}"] = self._fact_number(value)
         facts["@autograd"] = self._function.number(["autograd", _Function.differentiated])
+        facts["@autocast"] = self._function.number(_autocast())
         facts["@random"] = self._function.number(self._random())
         for name, value in self._arguments.items():
             if held.get(name) is not value and not _is_plain(value):
@@ -344,6 +345,15 @@ def _plain_state(held: Mapping[Any, Any]) -> Iterator[tuple[Any, ...]]:
         if name not in ("_parameters", "_buffers", "_modules", "training"):
             size = len(value) if isinstance(value, (list, dict, set)) else 0
             yield name, id(value), size, _content(value) if type(value).__name__ == "Tensor" else _drawn(value)
+
+
+def _autocast() -> list[Any]:
+    """The kinds of device on which autocast is on, with its dtype there."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return ["autocast", []]
+    on = [each for each in ("cpu", "cuda") if torch.is_autocast_enabled(each)]
+    return ["autocast", [(each, str(torch.get_autocast_dtype(each))) for each in on]]
 
 
 def _drawn(value: Any) -> int:

@@ -13,9 +13,9 @@ from graphmend_codemod.core.settings import SeenCalls
 from graphmend_codemod.rules.framework.site import Site
 
 Fact = list[Any]
-RESULT, OWNER, RANDOM, AUTOGRAD = "@result", "@owner", "@random", "@autograd"
-"""What a function returned, the number of the state of its instance, those of random number generators, and how often
-the program had asked autograd for gradients."""
+RESULT, OWNER, RANDOM, AUTOGRAD, AUTOCAST = "@result", "@owner", "@random", "@autograd", "@autocast"
+"""What a function returned, the number of the state of its instance, those of random number generators, how often the
+program had asked autograd for gradients, and where autocast was on."""
 TENSOR, ARRAY = "tensor", "array"
 
 

@@ -228,11 +228,11 @@ class Region:
     def modules(self) -> Iterator[Given]:
         """The modules that the statements may run: those that are given, or that a given instance holds."""
         for given in self.given:
-            own = given.text == self.owner and given.kind == "object"
-            if own and (given.facts[0][7] is None or not self._hands_on()):
-                yield from (each for each in self._read() if _is_module(each))
-            elif _is_module(given):
-                yield given
+            held = [each for each in self._read() if _is_module(each)] if given.text == self.owner else []
+            if not _is_module(given):
+                yield from held
+            elif given.text != self.owner or held or self._hands_on():
+                yield given  # the instance for what it holds: Dynamo does not even look at recurrent layers
 
     def _hands_on(self) -> bool:
         """True where the statements call a method of the instance or hand it on."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Span
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, definition_before, moved, naming
-from graphmend_codemod.rules.proofs.outlining.recorded.moments import ARRAY, RESULT, TENSOR, Fact
+from graphmend_codemod.rules.proofs.outlining.recorded.moments import ARRAY, AUTOCAST, RESULT, TENSOR, Fact
 from graphmend_codemod.rules.proofs.outlining.recorded.region import Region, tensors_of
 from graphmend_codemod.rules.proofs.outlining.recorded.sizes import Given, Sizes
 from graphmend_codemod.rules.proofs.outlining.shared_helpers import operator_name
@@ -166,7 +166,7 @@ class _Text:
         if self._filled:
             conditions.append(f"_are_made({', '.join(self._filled)})")
         conditions += [one for each in self._region.modules() for one in _module_like(each)]
-        conditions += self._without_gradient()
+        conditions += [*self._autocast(), *self._without_gradient()]
         rows = [f"        {'and ' if number else ''}{each}" for number, each in enumerate(conditions)]
         return "\n".join(
             [
@@ -175,6 +175,22 @@ class _Text:
                 *(["    return (", *rows, "    )"] if rows else ["    return not torch.compiler.is_exporting()"]),
             ]
         )
+
+    def _autocast(self) -> Iterator[str]:
+        """The conditions under which autocast gives a result the dtype that it had."""
+        modes = [dict(each.before.held[AUTOCAST][1]) for each in self._region.seen]
+        if all(not _is_smooth(str(fact[1])) for each in self._results for fact in each.facts):
+            return
+        if any(each != modes[0] for each in modes):
+            raise NotProven("some calls of the recorded run were under autocast, and others were not")
+        tensors = [each for given in self._region.given for each in _tensors(given)]
+        for kind in dict.fromkeys(str(fact[3]) for each in tensors for fact in each.facts):
+            asked = f'torch.is_autocast_enabled("{kind}")'
+            yield (
+                f'{asked} and torch.get_autocast_dtype("{kind}") == {modes[0][kind]}'
+                if kind in modes[0]
+                else f"not {asked}"
+            )
 
     def _without_gradient(self) -> Iterator[str]:
         """The condition under which nothing needs a gradient, unless the run shows that none comes out."""
