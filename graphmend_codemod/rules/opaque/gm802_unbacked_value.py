@@ -14,7 +14,10 @@ TorchScript compiles the code as well, the header says so and TorchScript passes
 what PyTorch does not promise to keep: how a fake tensor gets such a size. `graphmend evaluate` compiles the model and
 says what holds. `int(x)` takes any number; without it numbers with a fraction and booleans break the graph as before:
 where the source tells that a tensor holds them nothing is written, and elsewhere the header asks for its dtype if it
-can.
+can. Inductor computes with 64 bits: a sum or product of such numbers beyond them wraps, where Python's integers grow.
+
+A number is followed into the functions of the module that get it. Where one of them tests it, or looks it up in a list,
+nothing is written: torch 2.13 ends compiled code with an error there.
 """
 
 from __future__ import annotations
