@@ -92,6 +92,23 @@ def test_other_sizes_are_counted_again() -> None:
         "kept = torch.ones(n).bool()\n        n = 1\n        y = x[kept]",
         "y = 0\n        kept = torch.ones(n).bool()\n        for step in range(2):\n            y = y + x[kept].sum()\n"
         "            kept = torch.arange(n) > step",
+        # an attribute that may be another number by then
+        "kept = torch.ones(n, n).triu(self.steps).bool()\n        self.steps += 1\n        y = x[kept]",
+        "kept = torch.ones(n, n).triu(self.steps).bool()\n        setattr(self, 'steps', 0)\n        y = x[kept]",
+        "kept = torch.ones(n, n).triu(self.steps).bool()\n        self.__dict__['steps'] = 0\n        y = x[kept]",
+        "kept = torch.ones(n, n).triu(self.steps).bool()\n        x = self.linear(x)\n        y = x[kept]",
+        # a name that means something else in the statement
+        "kept = torch.ones(n, n).triu(n - 2).bool()\n        y = [x[kept] for n in (1, 2)]",
+        "kept = torch.ones(n, n).triu(n - 2).bool()\n        y = (n := 1) + x[kept]",
+        # what the counting function does not know
+        "from torch import ones\n        kept = ones(n, n).bool()\n        y = x[kept]",
+        "import torch as th\n        kept = th.ones(n, n).bool()\n        y = x[kept]",
+        # functions that are only called as torch's are
+        "kept = torch.ones(n, n).bool()\n        self.where(kept)\n        y = x[kept]",
+        "kept = torch.ones(n, n).bool()\n        self.masked_select(kept)\n        y = x[kept]",
+        # what an earlier round wrote
+        "y = []\n        kept = torch.zeros(n, n).bool()\n        for step in range(n):\n"
+        "            kept[0, step] = True\n            y.append(x[kept])",
         "y = 0\n        kept = torch.arange(n) > 1\n        for step in range(2):\n            y = y + x[kept].sum()\n"
         "            kept.fill_(step == 1)",
     ],
@@ -100,3 +117,25 @@ def test_what_else_may_decide_is_not_counted(body: str) -> None:
     after, _ = fixed(model(body))
     assert "_counted_places(" not in after
     assert checked(model(body)).findings
+
+
+@pytest.mark.parametrize("name", ["len", "range", "int", "isinstance"])
+def test_a_name_of_python_that_means_something_else_is_not_called(name: str) -> None:
+    after, result = fixed(model(_PAIRS + "y = x[~same]").replace("lengths=None", f"{name}=None"))
+    assert "_counted_places(" not in after
+    assert any("means something else" in (each.declined or "") for each in result.remaining)
+
+
+def test_a_mask_without_dimensions_is_read_as_before() -> None:
+    before = model("kept = torch.ones((), dtype=torch.bool)\n        y = x[kept], kept.nonzero()")
+    after, _ = fixed(before)
+    compiles(after, ["torch.ones(2, 3)"], scenarios=_MODES, strict=False)
+
+
+def test_a_property_that_counts_its_reads_is_no_size() -> None:
+    before = model("kept = torch.ones(n, n).triu(self.asked).bool()\n        y = x[kept]").replace(
+        "    def forward",
+        "    @property\n    def asked(self):\n        self.steps += 1\n        return self.steps\n\n    def forward",
+    )
+    after, _ = fixed(before)
+    assert "_counted_places(" not in after

@@ -76,6 +76,13 @@ def test_what_is_no_list_of_integers_is_read_as_before() -> None:
     compiles(after, ["torch.randn(2, 3), [2, 1]"])
     # A single count is that of all rows.
     compiles(after, ["torch.randn(2, 3), [2]"])
+    assert "all(type(each) is int and each >= 0 for each in parts)" in after
+
+
+def test_numbers_that_an_integer_of_32_bits_does_not_hold_are_read_as_before() -> None:
+    after, _ = fixed(model("y = torch.arange(parts, parts + 2, dtype=torch.int32).tolist(), x"))
+    assert "parts + 2 <= 2**31" in after
+    compiles(after, ["torch.randn(2, 3), 2**31 - 1"], strict=False)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +91,9 @@ def test_what_is_no_list_of_integers_is_read_as_before() -> None:
         _SQUARE + _EYE + "mask |= x > 0\n        y = x[mask]",
         _SQUARE + _EYE + "alias = mask.to(x.device)\n        alias.fill_(True)\n        y = x[mask]",
         _SQUARE + _EYE + "self.others(mask)\n        y = x[mask]",
+        _SQUARE + _EYE + "self.where(mask)\n        y = x[mask]",
+        _SQUARE + _EYE + "self.masked_select(mask)\n        y = x[mask]",
+        "y = x.repeat_interleave(torch.tensor(parts, dtype=torch.float32), dim=0)",
         _SQUARE + _EYE + "if self.gather:\n            mask = x > 0\n        y = x[mask]",
         _SQUARE + "mask = (~torch.eye(len(x)).long()).bool()\n        y = x[mask]",
         _SQUARE + "mask = torch.eye(len(x), 2 * len(x)).bool()\n        y = torch.cat([x, x], 1)[mask]",

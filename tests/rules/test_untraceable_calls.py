@@ -110,6 +110,12 @@ def test_a_variable_that_needs_a_gradient_or_is_a_subclass_stays_a_variable() ->
         ("x = x * 2 if torch.jit.isinstance([x], list[torch.Tensor]) else x", "check the elements of a container"),
         ("x = x * 2 if torch.jit.isinstance(x, tuple[torch.Tensor, int]) else x", "check the elements of a container"),
         ("x.add_(x.sum().item(), x.abs())", "another order"),
+        ("flags = torch.backends.cudnn.flags(enabled=False)\n        flags.__enter__()", "no context of a `with`"),
+        ("with torch.backends.cudnn.flags(others=1):\n            x = x + 1", "not every version of torch"),
+        (
+            "with torch.backends.cudnn.flags(enabled=False):\n            x = x * (1 + torch.backends.cudnn.enabled)",
+            "in this file reads a flag",
+        ),
     ],
 )
 def test_what_has_no_twin_says_why(body: str, because: str) -> None:

@@ -46,8 +46,20 @@ def _called(name: str, text: str, since: str = "") -> Make:
     return make
 
 
+_FLAGS = ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32")
+
+
 def _cudnn_flags(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
     """Flags that nobody asks for where there is no device of CUDA; with one, the graph breaks as before."""
+    if not isinstance(statement, ast.With) or not any(item.context_expr is call for item in statement.items):
+        raise NotProven("it is no context of a `with` statement")
+    if len(call.args) > len(_FLAGS) or any(word.arg not in _FLAGS for word in call.keywords):
+        raise NotProven("it is given a flag that not every version of torch has")
+    for part in ast.walk(site.source.parse()):
+        if not isinstance(part, ast.Attribute) or part.attr not in _FLAGS or not isinstance(part.ctx, ast.Load):
+            continue
+        if (site.resolve_global(part) or "").startswith("torch.backends.cudnn"):
+            raise NotProven(f"`{short(part)}` in this file reads a flag; manually read it outside of the context")
     twin = _called("_cudnn_flags_while_tracing", texts.CUDNN_FLAGS)(site, statement, call)
     assert twin is not None
     return twin._replace(condition=f"{site.compiling} and not {site.torch}.cuda.is_available()")

@@ -41,7 +41,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
-from graphmend_codemod.rules.proofs.sizes.numbers_in_math import asked_in_math, in_math, is_number
+from graphmend_codemod.rules.proofs.sizes.numbers_in_math import asked_in_math, demand_no_array, in_math, is_number
 from graphmend_codemod.rules.proofs.sizes.size_arrays import integers_in_front, size_array
 from graphmend_codemod.rules.proofs.sizes.size_division import division_edit, divisions
 from graphmend_codemod.rules.proofs.sizes.size_products import products_in_front, read_products
@@ -76,6 +76,7 @@ def numpy_number(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -> D
     asked: list[str] = []
     for number in numbers:
         try:
+            demand_no_array(site, node, numbers)
             changes.append((number, in_math(site, number)))
             asked += asked_in_math(site, number)
         except NotProven as reason:

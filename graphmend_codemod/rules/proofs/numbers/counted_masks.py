@@ -19,7 +19,8 @@ from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.numbers.known_sizes import is_only_read
+from graphmend_codemod.rules.proofs.numbers.kept_attributes import why_it_may_change
+from graphmend_codemod.rules.proofs.numbers.known_sizes import is_bound_inside, is_builtin, is_only_read
 from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 _MAKES = torch_api.name_set(
@@ -33,6 +34,7 @@ _COMPUTES = torch_api.name_set(
 _WRITES = torch_api.name_set("fill_ zero_ fill_diagonal_ logical_not_ masked_fill_ triu_ tril_")
 _TELLS = frozenset({"dtype", "diagonal", "dim", "as_tuple", "offset"})
 _PLACES = frozenset({"nonzero", "argwhere"})
+_SPELLED = ("isinstance", "int", "len", "range")
 _PLACES_HELPER = '''
 def _counted_places(mask, count):
     """Where a mask of which `count` elements are not zero has them, as `mask.nonzero()` says it."""
@@ -40,6 +42,7 @@ def _counted_places(mask, count):
     flat = {torch}.searchsorted((mask != 0).flatten().cumsum(0), wanted)
     return {torch}.stack({torch}.unravel_index(flat, mask.shape), dim=1)
 '''
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _PURE = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Tuple, ast.List, ast.Slice, ast.Subscript)
 
 
@@ -62,16 +65,20 @@ def selected_by_sizes(site: Site, statement: ast.stmt, node: ast.expr) -> Counte
     built = _Built(site, statement)
     if not built.makes(root.id):
         return None
-    if not built.stays(node):
-        raise NotProven(f"`{root.id}` or a size that it is made of may change before it is used")
     if tensor is not None and (is_within(root, tensor) or not built.tests()):
         return None
+    built.demand_same(node)
+    if not built.stays(node):
+        raise NotProven(f"`{root.id}` or a size that it is made of may change before it is used")
+    if not all(is_builtin(site, each) for each in _SPELLED):
+        raise NotProven("a name of Python's own means something else in this module")
     helper, torch = _helper(site, built, mask), site.torch
     source = _PLACES_HELPER.strip("\n").replace("{torch}", torch or "torch")
     helpers = (Helper("_counted_places", source, shared=True, since="unravel_index"), helper)
     given = ", ".join(f"len(range({each}))" for each in built.arguments)
     places = f"_counted_places({site.text(mask)}, {helper.name}({given}))"
     conditions = [part for each in built.arguments for part in (f"isinstance({each}, int)", f"{each} >= 0")]
+    conditions.append(f"{root.id}.dim() > 0")
     if tensor is None:
         return Counted(f"{places}.unbind(1)" if split else places, tuple(conditions), helpers)
     x, name = site.text(tensor), root.id
@@ -134,6 +141,10 @@ class _Built:
         stores = _stores(self.site.evaluator.scope.node, name)
         if any(not any(is_within(part, each) for each in mine) for part in stores):
             return False
+        for loop in self.site.place.parents:
+            # Another round would find what this one wrote.
+            if isinstance(loop, _LOOPS) and len({is_within(each, loop) for each in mine}) > 1:
+                return False
         return all(map(self._follows_statement, mine))
 
     def tests(self) -> bool:
@@ -141,6 +152,18 @@ class _Built:
         words = {last_name(part) for each in self.kept for part in ast.walk(each)}
         compared = any(isinstance(part, ast.Compare) for each in self.kept for part in ast.walk(each))
         return compared or any(word is not None and (word == "bool" or word.startswith("logical_")) for word in words)
+
+    def demand_same(self, node: ast.expr) -> None:
+        """NotProven where a name means something else at the expression, or an attribute may have changed since."""
+        for text in (*self.arguments, *self.names):
+            if is_bound_inside(self.site, node, text):
+                raise NotProven(f"`{text}` is bound inside of the statement as well; manually choose another name")
+        first = min(each.lineno for each in self.kept)
+        for text in self.arguments:
+            if "." in text and not is_size(ast.parse(text, mode="eval").body):
+                reason = why_it_may_change(self.site, text, range(first, self.statement.lineno + 1))
+                if reason is not None:
+                    raise NotProven(reason)
 
     def stays(self, node: ast.expr) -> bool:
         """True where the integers are the same where the mask is built and used, and nothing else writes."""
@@ -152,7 +175,7 @@ class _Built:
             stores = _stores(function, name)
             if any(first <= each.lineno and (last is None or each.lineno < last) for each in stores):
                 return False
-        return all(is_only_read(function, each, [*self.kept, node]) for each in self.names)
+        return all(is_only_read(self.site, each, [*self.kept, node]) for each in self.names)
 
     def _creates(self, statement: ast.stmt, name: str) -> bool:
         """True for `name = torch.eye(n)`, and for what is computed of such a tensor that another name holds."""
@@ -216,7 +239,7 @@ class _Built:
         if isinstance(node, ast.Name) and node.id in self.names:
             return True
         if (self.site.resolve(node) or "").startswith("torch."):
-            return isinstance(node, ast.Attribute)
+            return isinstance(node, ast.Attribute) and self._is_global(node)
         if isinstance(node, ast.Name) and self._is_made(node.id, self.statement):
             return self.makes(node.id)
         return self._takes(node)
@@ -239,6 +262,8 @@ class _Built:
             elif word.arg not in _TELLS or not self.follows(word.value):
                 return False
         owned = self.site.resolve(node.func) is None
+        if not owned and not self._is_global(node.func):
+            return False
         if name in _MAKES and not owned:
             return all(map(self.follows, given)) and not (name.endswith("_like") and self._is_number(given[0]))
         moved = name == "to" and not all((self.site.resolve(each) or "").startswith("torch.") for each in given[1:])
@@ -249,6 +274,10 @@ class _Built:
             and all(map(self.follows, given))
         )
         return known and not self._is_number(given[0])
+
+    def _is_global(self, node: ast.expr) -> bool:
+        """True where the counting function, at the top level of the module, knows the name, too."""
+        return not self.site.evaluator.scope.is_local(root_of(node) or "")
 
     def _is_number(self, node: ast.expr) -> bool:
         return ast.unparse(node) in self.arguments

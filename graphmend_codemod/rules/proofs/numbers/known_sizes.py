@@ -20,9 +20,10 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
 
-_SPELLED = ("isinstance", "int", "len", "list", "tuple", "range", "sum", "all")
+_SPELLED = ("isinstance", "type", "int", "len", "list", "tuple", "range", "sum", "all")
 _BUILDERS = frozenset({"tensor", "as_tensor"})
-_WHOLE = frozenset({"torch.int64", "torch.long", "torch.int32", "torch.int"})
+_LONG = frozenset({"torch.int64", "torch.long"})
+_WHOLE = _LONG | {"torch.int32", "torch.int"}
 _MOVES = frozenset("bool to type float double half long int byte cuda cpu clone detach contiguous".split())
 _KEPT = frozenset("shape dtype device dim size numel ndim sum any all nonzero".split())
 _READERS = frozenset(
@@ -45,12 +46,13 @@ def of_known_size(site: Site, statement: ast.stmt, node: ast.expr) -> Known | No
     found = selected(site, statement, node) if "eye" in words else None
     if found is None and isinstance(node, ast.Call):
         found = repeated(site, node) or counted(site, node)
-    if found is not None and not all(_is_builtin(site, each) for each in _SPELLED):
+    if found is not None and not all(is_builtin(site, each) for each in _SPELLED):
         raise NotProven("a name of Python's own means something else in this module")
     return found
 
 
-def _is_builtin(site: Site, name: str) -> bool:
+def is_builtin(site: Site, name: str) -> bool:
+    """True where a name means what it means in Python."""
     return site.resolve(ast.Name(name, ast.Load())) in {None, f"builtins.{name}"} and not site.evaluator.scope.is_local(
         name
     )
@@ -76,8 +78,10 @@ def repeated(site: Site, call: ast.Call) -> Known | None:
     built = given[1]
     if not isinstance(built, ast.Call) or torch_api.torch_function(site.resolve(built.func)) not in _BUILDERS:
         return None
+    if any(word.arg != "device" and site.resolve(word.value) not in _WHOLE for word in built.keywords):
+        return None
     source = built.args[0] if built.args else None
-    if source is None or dotted(source) is None or _is_bound_inside(site, call, dotted(source) or ""):
+    if source is None or dotted(source) is None or is_bound_inside(site, call, dotted(source) or ""):
         return None
     text = site.text(source)
     # A single count, which may be that of several rows, needs no tensor.
@@ -87,12 +91,12 @@ def repeated(site: Site, call: ast.Call) -> Known | None:
     conditions = (
         f"isinstance({text}, (list, tuple))",
         f"len({text}) > 0",
-        f"all(isinstance(each, int) for each in {text})",
+        f"all(type(each) is int and each >= 0 for each in {text})",
     )
     return Known(f"({several} if len({text}) > 1 else {single})", conditions)
 
 
-def _is_bound_inside(site: Site, node: ast.expr, name: str) -> bool:
+def is_bound_inside(site: Site, node: ast.expr, name: str) -> bool:
     """True where the name belongs to a comprehension or lambda around a node, or to a walrus in its statement."""
     root = name.partition(".")[0]
     for part in walk_in_layers(site.place.statement):
@@ -119,11 +123,14 @@ def counted(site: Site, call: ast.Call) -> Known | None:
     if words.keys() - {"dtype", "device"} or ("dtype" in words and site.resolve(words["dtype"]) not in _WHOLE):
         return None
     leaves = [leaf for argument in made.args for leaf in _leaves(site, argument)]
-    if any(_is_bound_inside(site, call, leaf) for leaf in leaves):
+    if any(is_bound_inside(site, call, leaf) for leaf in leaves):
         return None
     ends = [site.text(argument) for argument in made.args]
     asked = [f"isinstance({leaf}, int)" for leaf in dict.fromkeys(leaves)]
     asked.append(f"{ends[0]} <= {ends[1]}" if len(ends) == 2 else f"{ends[0]} >= 0")
+    if "dtype" in words and site.resolve(words["dtype"]) not in _LONG:
+        asked.append(f"{ends[-1]} <= 2**31")
+        asked += [f"{ends[0]} >= -(2**31)"] if len(ends) == 2 else []
     return Known(f"list(range({', '.join(ends)}))", tuple(asked))
 
 
@@ -169,7 +176,7 @@ def selected(site: Site, statement: ast.stmt, node: ast.expr) -> Known | None:
     if dotted(named) is None:
         raise NotProven(f"`{short(named)}` would be computed twice; assign it to a variable first")
     m = site.text(named)
-    if any(_is_bound_inside(site, node, each) for each in (x, m)):
+    if any(is_bound_inside(site, node, each) for each in (x, m)):
         return None
     torch = site.torch
     conditions = [f"isinstance({x}, {torch}.Tensor)", f"isinstance({m}, {torch}.Tensor)", f"{m}.dtype == {torch}.bool"]
@@ -239,7 +246,7 @@ class _Masks:
         bound = [part for part in ast.walk(self.function) if stores_name(part, name)]
         if name in parameter_names(self.function) or not bound or len(bound) > 2:
             return None
-        if not is_only_read(self.function, name):
+        if not is_only_read(self.site, name):
             return None
         blocks = Blocks(self.function)
         before = blocks.binding_before(self.statement, name)
@@ -331,29 +338,40 @@ def stays(site: Site, name: str) -> bool:
     return owner == "self" and not written and set_in <= {"__init__"}
 
 
-def is_only_read(function: ast.AST, name: str, but: Sequence[ast.AST] = (), depth: int = 0) -> bool:
+def is_only_read(site: Site, name: str, but: Sequence[ast.AST] = (), depth: int = 0) -> bool:
     """False where a use of the name may change its tensor, or give it to somebody else who may; `but` may do that."""
+    function = site.evaluator.scope.node
     parents = {id(child): parent for parent in ast.walk(function) for child in ast.iter_child_nodes(parent)}
     passed = {id(part) for each in but for part in ast.walk(each)}
     uses = (part for part in ast.walk(function) if is_name(part, name) and id(part) not in passed)
-    return depth < 4 and all(_reads(function, use, parents, depth) for use in uses if isinstance(use.ctx, ast.Load))
+    return depth < 4 and all(_reads(site, use, parents, depth) for use in uses if isinstance(use.ctx, ast.Load))
 
 
-def _reads(function: ast.AST, use: ast.expr, parents: dict[int, ast.AST], depth: int) -> bool:
+def _reads(site: Site, use: ast.expr, parents: dict[int, ast.AST], depth: int) -> bool:
     parent = parents[id(use)]
     if isinstance(parent, ast.Subscript):
         return parent.slice is use
     if isinstance(parent, ast.Call):
-        return use in parent.args and name_of(parent) in _READERS
+        return use in parent.args and name_of(parent) in _READERS and _is_torch_s(site, parent)
     if isinstance(parent, ast.Attribute) and parent.attr not in _KEPT:
         moved = parents[id(parent)]
         # It may be the same tensor, under another name.
-        return parent.attr in _MOVES and isinstance(moved, ast.Call) and _reads(function, moved, parents, depth)
+        return parent.attr in _MOVES and isinstance(moved, ast.Call) and _reads(site, moved, parents, depth)
     if isinstance(parent, ast.Assign) and isinstance(use, ast.Call):
         names = [target.id for target in parent.targets if isinstance(target, ast.Name)]
-        return len(names) == len(parent.targets) and all(
-            is_only_read(function, each, depth=depth + 1) for each in names
-        )
+        return len(names) == len(parent.targets) and all(is_only_read(site, each, depth=depth + 1) for each in names)
     if isinstance(parent, ast.UnaryOp):
         return not isinstance(parent.op, ast.UAdd)
     return isinstance(parent, (ast.BinOp, ast.Compare, ast.Attribute))
+
+
+def _is_torch_s(site: Site, call: ast.Call) -> bool:
+    """False for a function of the project that is called as torch's are: `self.where(mask)`."""
+    if isinstance(call.func, ast.Name):
+        return name_of(call) == "_counted_places" or torch_api.torch_function(site.resolve(call.func)) is not None
+    assert isinstance(call.func, ast.Attribute)
+    owner = call.func.value
+    if torch_api.torch_function(site.resolve(call.func)) is not None or site.value(owner).is_tensor:
+        return True
+    other = site.value(owner).instance_of is not None or is_name(owner, site.evaluator.scope.self_name)
+    return site.resolve(owner) is None and not other and name_of(call).startswith("masked_")

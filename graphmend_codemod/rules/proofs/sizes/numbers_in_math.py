@@ -5,17 +5,19 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_literal, stores_name
-from graphmend_codemod.analysis.scope import dotted, walk_in_layers
+from graphmend_codemod.analysis.patterns import is_literal, is_name, stores_name
+from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
 from graphmend_codemod.analysis.values import Origin, ValueKind
-from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import whole_numbers
+from graphmend_codemod.rules.proofs.numbers.known_sizes import is_builtin
 from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape, is_size
 
 _SAME_IN_MATH = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
 
 
+_TELL_TYPES = frozenset({"builtins.isinstance", "builtins.type", "builtins.repr"})
 _INTEGERS = frozenset({"builtins.int", "numpy.int32", "numpy.int64"})
 
 
@@ -64,8 +66,35 @@ def _is_held(site: Site, node: ast.expr) -> bool:
 def asked_in_math(site: Site, node: ast.expr) -> list[str]:
     """What has to hold for a number computed with `math` to be the one of NumPy; NotProven where a name is taken."""
     calls = [part for part in walk_in_layers(node) if isinstance(part, ast.Call)]
-    products = [part.args[0] for part in calls if _numpy_function(site, part) == "prod"]
-    return [asked for each in products if not is_shape(each) for asked in whole_numbers(site, each)]
+    products = [part for part in calls if _numpy_function(site, part) == "prod"]
+    conditions = [
+        asked for each in products if not is_shape(each.args[0]) for asked in whole_numbers(site, each.args[0])
+    ]
+    # Of no numbers NumPy makes 1.0, and `math` 1.
+    several = [each for each in products if not _is_float(site, node, each)]
+    if several and not is_builtin(site, "len"):
+        raise NotProven(name_taken("len"))
+    return [*conditions, *(f"len({site.text(each.args[0])}) > 0" for each in several)]
+
+
+def _is_float(site: Site, node: ast.expr, product: ast.Call) -> bool:
+    """True for the product in `float(np.prod(sizes))`, where it makes no difference."""
+    casts = [part for part in walk_in_layers(node) if isinstance(part, ast.Call) and part.args == [product]]
+    return any(site.resolve(part.func) in {"builtins.float", "builtins.int"} for part in casts)
+
+
+def demand_no_array(site: Site, statement: ast.stmt, numbers: list[ast.Call]) -> None:
+    """NotProven where something asks the number what only one of NumPy knows: `n.astype(int)`, `isinstance(n, int)`."""
+    function = site.evaluator.scope.node
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    kept = target.id if isinstance(target, ast.Name) and any(statement.value is each for each in numbers) else None  # type: ignore[attr-defined]
+    for part in walk(function):
+        inner = [part.value] if isinstance(part, ast.Attribute) else []
+        if isinstance(part, ast.Call) and site.resolve(part.func) in _TELL_TYPES:
+            inner = part.args[:1]
+        for each in inner:
+            if any(each is number for number in numbers) or (kept is not None and is_name(each, kept)):
+                raise NotProven(f"`{speculation.short(part)}` may need a number of NumPy; write `int(...)` around it")
 
 
 def _core(site: Site, node: ast.expr) -> ast.expr:

@@ -1,0 +1,66 @@
+"""GM601: numbers that only look like those of `math`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.compiled import compiles
+from tests.tools.fixes import declined, fixed
+from tests.tools.observe import Scenario
+
+_MODEL = """
+import numpy as np
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+        self.levels = [2, 3]
+
+    @property
+    def counted(self):
+        self.count += 1
+        return [self.count, 2]
+
+    def forward(self, x):
+        {body}
+"""
+
+
+def model(body: str) -> str:
+    return _MODEL.format(body=body)
+
+
+@pytest.mark.parametrize(
+    ("body", "because"),
+    [
+        ("n = np.prod(x.shape[1:]).astype(np.float32)\n        return x * n", "may need a number of NumPy"),
+        ("n = np.prod(x.shape[1:])\n        return x * n.astype(int)", "may need a number of NumPy"),
+        ("n = np.prod(x.shape[1:])\n        return x * (1 if isinstance(n, int) else 2)", "may need a number of NumPy"),
+        ("n = np.prod(x.shape[1:])\n        return x, repr(n)", "may need a number of NumPy"),
+        ("n = np.prod(self.counted)\n        return x * n", "a property that may do more than read"),
+    ],
+)
+def test_what_a_number_of_numpy_alone_knows_is_kept(body: str, because: str) -> None:
+    declined(model(body), because=because, select=("GM601",))
+
+
+@pytest.mark.parametrize("shape", ["x.shape[1:]", "x.shape"])
+def test_a_product_of_no_sizes_is_a_float(shape: str) -> None:
+    before = model(f"return torch.full((2,), np.prod({shape})) + x.sum()")
+    after, _ = fixed(before)
+    assert f"len({shape}) > 0" in after
+    compiles(
+        after,
+        ["torch.ones(2, 3, dtype=torch.long)", "torch.ones(2, dtype=torch.long)", "torch.tensor(2)"],
+        scenarios=[Scenario(False, "off")],
+        strict=False,
+    )
+
+
+def test_a_list_of_nothing_is_no_product_of_integers() -> None:
+    after, _ = fixed(model("n = np.prod(self.levels)\n        return x * n"))
+    assert "len(self.levels) > 0" in after
