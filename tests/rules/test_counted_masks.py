@@ -31,6 +31,15 @@ _PAIRS = """same = torch.eye(n, dtype=torch.bool, device=x.device)
         half = n // 2
         same[half:, :half] = same[:half, half:] = same[:half, :half]
         """
+_HELD = """class Held:
+    def __init__(self, x):
+        self.x, self.shape, self.device = x, x.shape, x.device
+
+    def __getitem__(self, mask):
+        return self.x * (2 if isinstance(mask, tuple) else 3)
+
+
+class Model("""
 
 
 def model(body: str) -> str:
@@ -139,3 +148,34 @@ def test_a_property_that_counts_its_reads_is_no_size() -> None:
     )
     after, _ = fixed(before)
     assert "_counted_places(" not in after
+
+
+@pytest.mark.parametrize(
+    ("body", "steps", "inputs"),
+    [
+        ("kept = torch.full((n, n), self.steps).bool()\n        y = x[kept]", "0.5", ["torch.ones(3, 3)"]),
+        ("kept = torch.ones(n, n).triu(self.steps).bool()\n        y = x[kept]", "-1", ["torch.ones(3, 3)"]),
+        ("kept = torch.ones(n, n).triu().long()\n        y = x[kept]", "0", ["torch.randn(3, 3)"]),
+        ("kept = torch.ones(n, n).triu().bool()\n        y = Held(x)[kept]", "0", ["torch.randn(3, 3)"]),
+        (
+            "kept = torch.ones(n, n).triu().bool()\n        held = Held(x)\n        y = held[kept]",
+            "0",
+            ["torch.ones(3, 3)"],
+        ),
+    ],
+    ids=["a float", "below zero", "positions", "a call", "no tensor"],
+)
+def test_what_the_header_asks_for_may_be_false(body: str, steps: str, inputs: list[str]) -> None:
+    before = model(body).replace("self.steps = 2", f"self.steps = {steps}").replace("class Model(", _HELD, 1)
+    after, _ = fixed(before)
+    behaves(before, after, inputs, scenarios=_MODES)
+    compiles(after, inputs, scenarios=_MODES, strict=False)
+
+
+def test_a_mask_of_another_shape_raises_as_before() -> None:
+    after, _ = fixed(model("kept = torch.ones(n, n - 1).triu().bool()\n        y = x[kept]"))
+    assert "_counted_places(" in after
+    names: dict[str, type[torch.nn.Module]] = {}
+    exec(after, names)
+    with pytest.raises(IndexError, match="mask"):
+        torch.compile(names["Model"](), backend="eager")(torch.randn(3, 3))
