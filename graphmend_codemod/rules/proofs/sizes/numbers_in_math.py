@@ -71,15 +71,16 @@ def asked_in_math(site: Site, node: ast.expr) -> list[str]:
         asked for each in products if not is_shape(each.args[0]) for asked in whole_numbers(site, each.args[0])
     ]
     # Of no numbers NumPy makes 1.0, and `math` 1.
-    several = [each for each in products if not _is_float(site, node, each)]
+    several = [each for each in products if not _is_float(site, each)]
     if several and not is_builtin(site, "len"):
         raise NotProven(name_taken("len"))
     return [*conditions, *(f"len({site.text(each.args[0])}) > 0" for each in several)]
 
 
-def _is_float(site: Site, node: ast.expr, product: ast.Call) -> bool:
+def _is_float(site: Site, product: ast.Call) -> bool:
     """True for the product in `float(np.prod(sizes))`, where it makes no difference."""
-    casts = [part for part in walk_in_layers(node) if isinstance(part, ast.Call) and part.args == [product]]
+    calls = (part for part in walk_in_layers(site.place.statement) if isinstance(part, ast.Call))
+    casts = [call for call in calls if len(call.args) == 1 and call.args[0] is product]
     return any(site.resolve(part.func) in {"builtins.float", "builtins.int"} for part in casts)
 
 
