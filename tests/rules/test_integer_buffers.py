@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
-from tests.tools.fixes import checked, declined, fixed
+from tests.tools.fixes import checked, declined, fixed, fixed_among
 
 _MODEL = """
 import math
@@ -193,3 +194,88 @@ def test_a_tensor_that_is_changed_by_another_name_is_left_alone(statement: str, 
 
 def test_a_tensor_that_is_read_by_another_name_is_still_a_number() -> None:
     assert "self._width_as_int()" in fixed(_WIDTH.replace("...", "return width + 1"), select=("GM406",))[0]
+
+
+_INITIALISED = """
+
+class Other(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("stride", torch.ones(2))
+
+
+def initialise(module):
+    if isinstance(module, nn.LayerNorm):
+        nn.init.ones_(module.weight)
+    elif isinstance(module, Model):
+        size = module.conv.kernel_size[0]
+        stride = torch.tensor(module.conv.stride[0], dtype=torch.int64)
+        size = torch.tensor((size - 1) * module.conv.dilation[0] + 1, dtype=torch.int64)
+        nn.init.constant_(module.stride, module.conv.stride[0])
+        module.size.data.copy_(size) if False else init.copy_(module.size, size)
+        init.copy_(module.total, size - stride)
+    elif isinstance(module, Other):
+        nn.init.zeros_(module.stride)
+""".replace("module.size.data.copy_(size) if False else ", "")
+
+
+def test_numbers_that_are_written_once_more_are_the_same_ones() -> None:
+    after, result = fixed(_MODEL + _INITIALISED)
+    assert not result.remaining
+    assert "_stride_as_int" in after
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("nn.init.constant_(module.stride, module.conv.stride[0])", "nn.init.constant_(module.stride, 2)"),
+        ("nn.init.constant_(module.stride, module.conv.stride[0])", "nn.init.ones_(module.stride)"),
+        ("nn.init.constant_(module.stride, module.conv.stride[0])", "nn.init.constant_(module.conv.inner.stride, 3)"),
+        ("init.copy_(module.total, size - stride)", "init.copy_(module.total, size + stride)"),
+        ("init.copy_(module.total, size - stride)", "if size:\n            init.copy_(module.total, size - stride)"),
+        ("isinstance(module, Other)", "isinstance(module, nn.Module)"),
+        ("elif isinstance(module, Other):\n", "else:\n"),
+        (
+            "        nn.init.zeros_(module.stride)",
+            "        module = module.inner\n        nn.init.zeros_(module.stride)",
+        ),
+    ],
+)
+def test_another_number_that_is_written_once_more_keeps_the_tensors(old: str, new: str) -> None:
+    assert old in _INITIALISED
+    declined(_MODEL + _INITIALISED.replace(old, new), because="may write another number")
+
+
+_ELSEWHERE = """
+from torch import nn
+
+from module import Model
+
+
+class Mine(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stride = nn.Parameter(torch.ones(2))
+
+
+def initialise(module):
+    if isinstance(module, Mine):
+        nn.init.zeros_(module.stride)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "left"),
+    [
+        ("", "", False),
+        ("isinstance(module, Mine)", "isinstance(module, Model)", True),
+        ("isinstance(module, Mine)", "isinstance(module, nn.Module)", True),
+        ("isinstance(module, Mine)", "True", True),
+        ("        nn.init", "        module = Model()\n        nn.init", True),
+    ],
+)
+def test_what_another_file_writes_counts_for_the_classes_that_it_asks_for(
+    tmp_path: Path, old: str, new: str, left: bool
+) -> None:
+    after, told = fixed_among(tmp_path, _MODEL, {"other.py": _ELSEWHERE.replace(old, new) if old else _ELSEWHERE})
+    assert ("_stride_as_int" not in after) is left, told

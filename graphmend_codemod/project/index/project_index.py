@@ -220,7 +220,7 @@ class ProjectIndex(Definitions):
             known: dict[str, list[tuple[str, Write]]] = {}
             for module in self._all():
                 for write in module.summary.writes:
-                    known.setdefault(write.name, []).append((module.summary.path, write))
+                    known.setdefault(write.name, []).append((module.summary.path, self._write(module, write)))
             self._writers = known
             from graphmend_codemod.project.index.outside import may_write
 
@@ -229,9 +229,13 @@ class ProjectIndex(Definitions):
                     self._may_write.setdefault(name, []).append(path)
         for path in self._may_write.pop(attribute, ()):
             other = self.module_at(path)
-            found = other.summary.writes if other is not None else ()
+            found = [self._write(other, each) for each in other.summary.writes] if other is not None else []
             self._writers.setdefault(attribute, []).extend((path, each) for each in found if each.name == attribute)
         return tuple(self._writers.get(attribute, ()))
+
+    def _write(self, module: Module, write: Write) -> Write:
+        """With the class resolved that the receiver is known to be of."""
+        return write._replace(of=self.resolve(module.summary.name, write.of) or "") if write.of else write
 
     def class_facts(self, qualified: str) -> ClassFacts | None:
         """See `IndexView.class_facts`."""

@@ -94,13 +94,27 @@ def written(target: ast.expr, body: Body) -> None:
         body.writes[Write(target.value.attr, dotted(target.value.value), "changed")] = None
 
 
-def changed(spelled: str, body: Body) -> None:
+def changed(spelled: str, body: Body, of: str = "") -> None:
     """Note `model.scale.fill_(1)` and `model.scale.data.fill_(1)`, of which `spelled` is what is called."""
     if spelled[-1:] != "_" or spelled[-2:] == "__":
         return
     receiver, _, name = spelled.rpartition(".")[0].removesuffix(".data").rpartition(".")
     if receiver:
-        body.writes[Write(name, receiver, "changed")] = None
+        body.writes[Write(name, receiver, "changed", of)] = None
+
+
+def class_asked_for(node: ast.Call, name: str, body: Body) -> str:
+    """The class that `if isinstance(name, Class):` around a call tells, as spelled; empty if there is none."""
+    for asked in reversed(body.narrowed):
+        given = asked.test.args  # type: ignore[attr-defined]
+        last = asked.body[-1].end_lineno or 0
+        if len(given) == 2 and dotted(given[0]) == name and asked.body[0].lineno <= node.lineno <= last:
+            parts = (part for each in asked.body for part in ast.walk(each))
+            bound = any(
+                isinstance(part, ast.Name) and part.id == name and part.ctx.__class__ is ast.Store for part in parts
+            )
+            return "" if bound else dotted(given[1])
+    return ""
 
 
 def _unpacked(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -> None:

@@ -54,6 +54,7 @@ class Body:
         self.attributes: list[tuple[str, str, ast.expr | None]] = []
         self.definitions: list[ast.stmt] = []
         self.writes: dict[Write, None] = {}
+        self.narrowed: list[ast.If | ast.While] = []
         self.catching: list[ast.Try | ast.With | ast.AsyncWith] = []
 
     def keep(self, name: str, value: ast.expr) -> None:

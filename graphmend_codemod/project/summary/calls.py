@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from graphmend_codemod.project.summary.assignments import REGISTRATIONS, SETTERS, changed, registration
+from graphmend_codemod.project.summary.assignments import REGISTRATIONS, SETTERS, changed, class_asked_for, registration
 from graphmend_codemod.project.summary.body import Body
 from graphmend_codemod.project.summary.candidates import (
     ANSWERS,
@@ -104,7 +104,7 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
         if last == "requires_grad_" or (last in OLD_SIGNATURES and len(node.args) > 1):
             body.value = True
         if node.args and type(node.args[0]) is ast.Attribute:  # `nn.init.zeros_(model.scale)`
-            changed(f"{dotted(node.args[0])}._", body)
+            changed(f"{dotted(node.args[0])}._", body, class_asked_for(node, dotted(node.args[0].value), body))
     stack += node.args
     for keyword in node.keywords:
         stack.append(keyword.value)

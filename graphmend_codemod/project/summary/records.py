@@ -58,11 +58,13 @@ class Write(NamedTuple):
 
     `receiver` is what it is an attribute of, as spelled (`model.encoder`, `self` in a nested function), empty where
     that is no name. `how` is `assigned`, `changed` (in place, or through `out=`) or `hooked` (`name` is the layer's).
+    `of` is the class of which `isinstance` says that the receiver is, as spelled; the index resolves it.
     """
 
     name: str
     receiver: str
     how: str
+    of: str = ""
 
 
 class FunctionSummary(NamedTuple):

@@ -104,6 +104,8 @@ def _rest(node: Any, body: Body, stack: list[Any]) -> None:
 def _if(node: ast.If | ast.While, body: Body, stack: list[Any]) -> None:
     test = node.test
     _test(test, body)
+    if type(test) is ast.Call and dotted(test.func) == "isinstance":
+        body.narrowed.append(node)
     stack.append(test)
     stack += node.body
     stack += node.orelse

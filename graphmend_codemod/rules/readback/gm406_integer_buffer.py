@@ -6,9 +6,10 @@ that the constructor made the tensors of. Eager mode reads the tensors, as befor
 
 It is done where the whole way from the constructor to `pad` lies in one class, every tensor on it was made of a Python
 integer that the module still has (an attribute, the stride of a convolution), and nothing in the project changes either
-or loads it with a state dict. Where integer tensors are divided, eager mode rounds the quotient to torch's default
-dtype. The compile path is taken as long as that rounds up and down like the exact quotient, which Dynamo decides while
-it traces; for longer inputs the original runs.
+or loads it with a state dict. What initialises weights may write the same number again (`if isinstance(module, Conv):
+init.constant_(module.stride, module.conv.stride[0])`), or numbers of other classes. Where integer tensors are divided,
+eager mode rounds the quotient to torch's default dtype. The compile path is taken as long as that rounds up and down
+like the exact quotient, which Dynamo decides while it traces; for longer inputs the original runs.
 
 Under `torch.compile`, private methods on the way return an integer where they returned a tensor; the rule knows their
 callers in the file, and the path is not taken in subclasses of other files. A layer that takes the place of the
@@ -113,7 +114,7 @@ def _elsewhere(site: Site, owner: ast.ClassDef, integers: Integers, way: Way) ->
     data = [(path, each) for path, each in index.writers("data") if path != site.summary.path]
     for name in dict.fromkeys(names):
         for path, write in index.writers(name):
-            if path != site.summary.path:
+            if path != site.summary.path and not _is_of_another(site, own, write.of):
                 yield f"`{'.'.join(filter(None, (write.receiver, name)))}` is {write.how} in {path}"
         for path, write in data:
             if write.receiver.rpartition(".")[2] == name:
@@ -122,6 +123,14 @@ def _elsewhere(site: Site, owner: ast.ClassDef, integers: Integers, way: Way) ->
             inherited = index.class_facts(heir)
             if facts is None or inherited is None or inherited.attributes.get(name) != facts.attributes.get(name):
                 yield f"`{heir}` sets `self.{name}`"
+
+
+def _is_of_another(site: Site, own: str, asked: str) -> bool:
+    """True for a class of the project that is no base of the owner: the compile path asks for the owner itself."""
+    index = site.evaluator.scope.index
+    if not asked or index.class_facts(asked) is None:
+        return False
+    return not {own, *index.heirs(own)} & {asked, *index.heirs(asked)}
 
 
 def _makes_tensors(site: Site, constructor: str) -> bool:

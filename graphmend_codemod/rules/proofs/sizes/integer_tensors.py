@@ -8,14 +8,22 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import given_by_name, is_attribute, is_literal, is_name
+from graphmend_codemod.analysis.patterns import (
+    given_by_name,
+    is_attribute,
+    is_literal,
+    is_name,
+    last_name,
+)
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS
+from graphmend_codemod.rules.proofs.sizes.initialised_again import initialised
 
 SUFFIX = "_as_int"
 ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)
 _OF_LAYERS = frozenset({"kernel_size", "stride", "dilation"})
 _ALL_BUFFERS = frozenset({"buffers", "named_buffers", "_buffers"})
+_SET_TO = frozenset({"constant_", "copy_", "fill_"})
 _SETS = frozenset({"register_buffer", "setattr", "__setattr__", "delattr"})
 Resolve = Callable[[ast.expr], str | None]
 
@@ -51,7 +59,7 @@ class Integers:
         for name, kept in self.kept.items():
             reasons = _changes(name, [self._statements[name]], owner, tree)
             reason = kept.reason or next(reasons, None) or self._unsteady(kept.number, owner, tree)
-            self.kept[name] = replace(kept, reason=reason)
+            self.kept[name] = replace(kept, reason=reason or self._given_again(name, owner, tree))
 
     def _construct(self, node: ast.FunctionDef) -> None:
         for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
@@ -150,6 +158,50 @@ class Integers:
             return self._tensors.get(node.id)
         name = own_attribute(node)
         return _call(name) if name is not None and name in self.kept else None
+
+    def _given_again(self, name: str, owner: ast.ClassDef, tree: ast.Module) -> str | None:
+        """Why `init.constant_(module.stride, n)` of the module may write another number than the constructor did."""
+        foreign = _foreign(owner, tree)
+        for call, branch in initialised(tree).get(name, ()):
+            receiver = call.args[0].value  # type: ignore[attr-defined]
+            asked = branch.test.args[1] if branch is not None else None  # type: ignore[attr-defined]
+            if is_name(receiver, "self") and id(call) in foreign:
+                continue
+            if isinstance(asked, ast.Name) and asked.id != owner.name and _is_unrelated(asked.id, owner, tree):
+                continue
+            plain = last_name(call.func) in _SET_TO and len(call.args) == 2 and not call.keywords
+            direct = branch is not None and any(getattr(each, "value", None) is call for each in branch.body)
+            given = self._number_behind(branch, call) if branch is not None and plain and direct else None
+            if given != self._expanded(_call(name)):
+                return f"`{speculation.short(call)}` may write another number"
+        return None
+
+    def _number_behind(self, branch: ast.If, call: ast.Call) -> str | None:
+        """The number that a call of a branch writes, in words of the instance; None where it is not known."""
+        receiver = branch.test.args[0].id  # type: ignore[attr-defined]
+        body = [ast.parse(ast.unparse(each)).body[0] for each in branch.body if each.lineno < call.lineno]
+        value = ast.parse(ast.unparse(call.args[1]), mode="eval").body
+        for part in (part for each in (*body, value) for part in walk(each)):
+            if isinstance(part, ast.Name) and part.id == receiver:
+                part.id = "self"
+        numbers, tensors, self._numbers, self._tensors = self._numbers, self._tensors, {}, {}
+        try:
+            for each in body:
+                if isinstance(each, ast.Assign) and all(isinstance(target, ast.Name) for target in each.targets):
+                    self._assign(each, each.targets[0])
+                elif not isinstance(each, ast.Expr):
+                    return None
+            found = self._number(value) or self._tensor(value)
+            return None if found is None else self._expanded(found)
+        finally:
+            self._numbers, self._tensors = numbers, tensors
+
+    def _expanded(self, number: ast.expr) -> str:
+        """A number in words of what the constructor was given and of layers, without those of other tensors."""
+        text = ast.unparse(number)
+        for name in reversed(self.kept):
+            text = text.replace(spelled(name), f"({self.kept[name].number})")
+        return ast.dump(ast.parse(text, mode="eval"))
 
     def _unsteady(self, number: str, owner: ast.ClassDef, tree: ast.Module) -> str | None:
         """Why a number may be another one later than it was in the constructor."""
@@ -308,6 +360,12 @@ def _may_tell(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         return getattr(node.func, "attr", getattr(node.func, "id", "")) in _SETS
     return isinstance(node, ast.Subscript) or (isinstance(node, ast.FunctionDef) and node.name.endswith(SUFFIX))
+
+
+def _is_unrelated(name: str, owner: ast.ClassDef, tree: ast.Module) -> bool:
+    """True for a class of the module that is neither the owner nor, as far as the module tells, a base of it."""
+    found = next((each for each in tree.body if isinstance(each, ast.ClassDef) and each.name == name), None)
+    return found is not None and owner in strangers(found, tree)
 
 
 @lru_cache(maxsize=8)
