@@ -167,7 +167,10 @@ def _returned(statement: ast.stmt) -> ast.expr:
     if isinstance(statement, ast.Return) and statement.value is not None:
         return statement.value
     if isinstance(statement, ast.Return):
-        raise NotProven("one branch returns None")
+        raise NotProven(
+            "one branch returns None; where the other sets up buffers once, manually call it before compiling and test "
+            "a Python bool that is kept beside them"
+        )
     raise NotProven(
         f"`{speculation.short(statement)}` runs between the branch and the last `return`; "
         "manually compute both results and select with `torch.where`"
