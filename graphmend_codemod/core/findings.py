@@ -8,9 +8,6 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-RAISE_TARGET = "raise `target-torch` if you can"
-"""How a reason ends that goes away with a newer lowest torch."""
-
 
 class Safety(enum.Enum):
     """Whether a fix is applied without being asked for.
@@ -115,7 +112,7 @@ class Finding(NamedTuple):
 
     `path` is relative to the project root, with forward slashes. `function` is the qualified name inside the module
     (`BartEncoderLayer.forward`, `outer.<locals>.inner` is written `outer.inner`). `cell` counts the cells of a notebook
-    from 1; then `span` counts lines in that cell.
+    from 1; then `span` counts lines in that cell. `needs_torch` is the lowest torch, as (2, 6), that a fix waits for.
     """
 
     code: str
@@ -128,6 +125,7 @@ class Finding(NamedTuple):
     edit: Edit | None = None
     declined: str | None = None
     cell: int = 0
+    needs_torch: tuple[int, int] | None = None
 
     @property
     def place(self) -> str:

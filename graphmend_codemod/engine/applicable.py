@@ -7,7 +7,7 @@ import re
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.scope import Scope, walk_scope
-from graphmend_codemod.core.findings import RAISE_TARGET, Edit
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.engine.never_taken import taken
 from graphmend_codemod.engine.other_breaks import asks_for_compiler
 from graphmend_codemod.engine.scripted import scriptable
@@ -66,9 +66,10 @@ def _within_target(diagnostic: Diagnostic, site: Site) -> Diagnostic:
         return diagnostic._replace(edit=asking)
     needed, supported = (".".join(map(str, each)) for each in (torch_api.SINCE[newest], settings.target_torch))
     reason = (
-        f"the fix needs `torch.{newest}` (torch {needed}), and the project supports torch {supported}; {RAISE_TARGET}"
+        f"the fix needs `torch.{newest}` (torch {needed}), and the project supports torch {supported}; "
+        "raise `target-torch` if you can"
     )
-    return diagnostic._replace(edit=None, declined=reason)
+    return diagnostic._replace(edit=None, declined=reason, needs_torch=torch_api.SINCE[newest])
 
 
 def _asking_older_torch(edit: Edit, site: Site) -> Edit | None:

@@ -138,13 +138,13 @@ def finding_to_json(finding: Finding) -> list[Any]:
     return [
         finding.code, finding.slug, finding.path, _span_to_json(finding.span), finding.message, finding.safety.value,
         finding.function, None if finding.edit is None else _edit_to_json(finding.edit), finding.declined,
-        finding.cell,
+        finding.cell, finding.needs_torch,
     ]  # fmt: skip
 
 
 def finding_from_json(row: Sequence[Any]) -> Finding:
     """The finding of a row. ValueError or TypeError when it has another shape."""
-    code, slug, path, span, message, safety, function, edit, declined, cell = row
+    code, slug, path, span, message, safety, function, edit, declined, cell, needs_torch = row
     _require_text(code, slug, path, message, function, *([] if declined is None else [declined]))
     return Finding(
         code,
@@ -157,6 +157,7 @@ def finding_from_json(row: Sequence[Any]) -> Finding:
         None if edit is None else _edit(edit),
         declined,
         int(cell),
+        None if needs_torch is None else (int(needs_torch[0]), int(needs_torch[1])),
     )
 
 

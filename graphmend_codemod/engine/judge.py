@@ -216,6 +216,7 @@ def _findings_in(
                 function=unit.reached.qualname,
                 edit=diagnostic.edit if safety is not Safety.ADVICE else None,
                 declined=diagnostic.declined,
+                needs_torch=diagnostic.needs_torch,
             )
             tests = breaking_tests(site) if finding.edit is not None else ()
             yield Judged(finding, tests, rule.code in codes)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.core.findings import RAISE_TARGET, Edit
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 
@@ -32,9 +32,9 @@ def scriptable(diagnostic: Diagnostic, site: Site) -> Diagnostic:
     needed, supported = ".".join(map(str, torch_api.SCRIPTS_KNOW_COMPILING)), ".".join(map(str, target))
     reason = (
         f"TorchScript supports `torch.compiler.is_compiling()` since torch {needed}; "
-        f"the project supports {supported}; {RAISE_TARGET}"
+        f"the project supports {supported}; raise `target-torch` if you can"
     )
-    return diagnostic._replace(edit=None, declined=reason)
+    return diagnostic._replace(edit=None, declined=reason, needs_torch=torch_api.SCRIPTS_KNOW_COMPILING)
 
 
 def _apart(edit: Edit, site: Site) -> Edit | None:

@@ -46,5 +46,6 @@ def _finding(finding: Finding, report: Report, texts: Texts) -> dict[str, object
         "kind": kind_of(finding).value,
         "fixable": report.actionable(finding),
         "not_applied": finding.declined,
+        "needs_torch": None if finding.needs_torch is None else ".".join(map(str, finding.needs_torch)),
         "url": address(finding.code, finding.slug),
     }

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import enum
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from graphmend_codemod.core.findings import RAISE_TARGET, Finding, Problem, Safety
+from graphmend_codemod.core.findings import Finding, Problem, Safety
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
 
@@ -41,11 +40,6 @@ def count_kinds(findings: Iterable[Finding]) -> Mapping[FixStatus, int]:
     return {kind: counts[kind] for kind in FixStatus}
 
 
-_NEEDED = re.compile(r"\(torch (\d+)\.(\d+)\)")
-_USUAL = (2, 6)
-"""Where a reason names no version: the newest that most of what rules write needs."""
-
-
 class NewerTorch(NamedTuple):
     """How many fixes only need a newer torch than the requirements admit, and which version is enough for all."""
 
@@ -55,12 +49,8 @@ class NewerTorch(NamedTuple):
 
 def for_newer_torch(findings: Iterable[Finding]) -> NewerTorch | None:
     """The fixes that wait for a newer torch; None if there are none."""
-    reasons = [each.declined for each in findings if (each.declined or "").endswith(RAISE_TARGET)]
-    if not reasons:
-        return None
-    named = (found for each in reasons if (found := _NEEDED.search(each or "")) is not None)
-    newest = max(((int(each[1]), int(each[2])) for each in named), default=_USUAL)
-    return NewerTorch(len(reasons), ".".join(map(str, newest)))
+    needed = [each.needs_torch for each in findings if each.needs_torch is not None]
+    return NewerTorch(len(needed), ".".join(map(str, max(needed)))) if needed else None
 
 
 @dataclass(frozen=True)

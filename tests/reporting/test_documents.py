@@ -117,6 +117,7 @@ def test_json_has_characters_from_one_and_reasons(report: Report) -> None:
         "kind": "safe",
         "fixable": True,
         "not_applied": None,
+        "needs_torch": None,
         "url": None,
     }
     assert document["findings"][1]["not_applied"] == "`y` has another shape in each branch, `a | b`"

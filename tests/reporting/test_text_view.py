@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod.core.colour import Paint, paint_for
-from graphmend_codemod.core.findings import RAISE_TARGET, Finding
+from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.reporting import statistics, text
 from graphmend_codemod.reporting.report import Report
 
@@ -193,7 +193,7 @@ def test_wide_characters_move_the_underline(report: Report) -> None:
 
 
 def test_the_summary_names_the_way_out_of_an_old_lowest_torch(report: Report) -> None:
-    declined = report.findings[0]._replace(edit=None, declined=f"the fix needs a newer torch; {RAISE_TARGET}")
+    declined = report.findings[0]._replace(edit=None, declined="the fix needs a newer torch", needs_torch=(2, 6))
 
     told = text.summary(Report((declined,), (), 1, report.root))
 

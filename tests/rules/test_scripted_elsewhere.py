@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
 
@@ -176,3 +177,15 @@ def test_a_compile_path_may_have_the_loops_of_the_statement(project: Path, monke
     assert "pairs = [_assignment_in_graph(c[i]) for i, c in enumerate(x.detach().split(1))]" in after
     model = importlib.import_module("model").Model()
     assert torch.equal(torch.jit.script(model)(torch.ones(2, 2, 2)), torch.ones(2, 2, 2))
+
+
+def test_a_fix_that_waits_for_a_newer_torch_says_for_which(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(_MODEL)
+    (tmp_path / "use.py").write_text(_USES["call"])
+
+    found = api.check([tmp_path], Settings(tmp_path, target_torch=(2, 3)), cache=False).findings
+
+    waiting = [each for each in found if each.declined and "raise `target-torch`" in each.declined]
+    assert waiting
+    assert {each.needs_torch for each in waiting} == {torch_api.SCRIPTS_KNOW_COMPILING}
+    assert all(each.needs_torch is None for each in found if each not in waiting)

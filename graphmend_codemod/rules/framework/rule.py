@@ -59,7 +59,8 @@ class Diagnostic(NamedTuple):
     """A match's answer: a message with an edit, or with the condition that failed.
 
     `safety` overrides the rule's own; `node` moves the finding away from the node that was matched. A fix that
-    multiplies work is never safe, whatever `safety` says.
+    multiplies work is never safe, whatever `safety` says. `needs_torch` is the torch, as (2, 6), with which a fix would
+    be written that was declined for the project's lowest torch alone.
     """
 
     message: str
@@ -67,6 +68,7 @@ class Diagnostic(NamedTuple):
     declined: str | None = None
     safety: Safety | None = None
     node: ast.AST | None = None
+    needs_torch: tuple[int, int] | None = None
 
 
 Match = Callable[["Site", Any], "Diagnostic | None"]
