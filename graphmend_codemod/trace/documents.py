@@ -34,7 +34,7 @@ def as_json(joined: Joined) -> str:
 def answer_object(answer: Answer) -> dict[str, Any]:
     """An answer as JSON has it."""
     return {
-        "verdict": answer.verdict.value,
+        "verdict": answer.remedy.value,
         "code": answer.code or None,
         "message": answer.message or None,
         "not_applied": answer.reason or None,
@@ -55,17 +55,17 @@ def github_commands(joined: Joined, root: Path, new: frozenset[str] | None = Non
         if site.place == site.own and site.column is not None:
             properties["col"] = str(site.column)
         properties["title"] = f"graph break {site.gb_id}".strip()
-        level = "error" if new is not None else "warning" if answer.verdict is Remedy.FIX else "notice"
+        level = "error" if new is not None else "warning" if answer.remedy is Remedy.FIX else "notice"
         yield github.command(level, properties, message(site, answer))
 
 
 def message(site: Site, answer: Answer) -> str:
     """A site in a few words on one line."""
     words = f"{site.kind}; {text.cost(site)}"
-    if answer.verdict is Remedy.FIX:
+    if answer.remedy is Remedy.FIX:
         return f"{words}; {answer.code} fixes it: graphmend fix --trace"
-    if answer.verdict in (Remedy.OPAQUE, Remedy.UNSAFE):
-        option = "--opaque" if answer.verdict is Remedy.OPAQUE else "--unsafe-fixes"
+    if answer.remedy in (Remedy.OPAQUE, Remedy.UNSAFE):
+        option = "--opaque" if answer.remedy is Remedy.OPAQUE else "--unsafe-fixes"
         return f"{words}; {answer.code} fixes it with {option}: look at graphmend fix --trace {option} --diff"
     if answer.reason:
         return f"{words}; {answer.code} not applied: {answer.reason}"
@@ -87,11 +87,11 @@ def sarif(joined: Joined, root: Path) -> str:
     results = [
         {
             "ruleId": site.gb_id or "graph-break",
-            "level": "warning" if answer.verdict is Remedy.FIX else "note",
+            "level": "warning" if answer.remedy is Remedy.FIX else "note",
             "message": {"text": message(site, answer)},
             "locations": [_location(site, site.own, root, base)],
             "partialFingerprints": {"graphmendTrace/v1": site.id},
-            "properties": {"seconds": site.seconds, "events": site.events, "verdict": answer.verdict.value},
+            "properties": {"seconds": site.seconds, "events": site.events, "verdict": answer.remedy.value},
         }
         for site, answer in zip(joined.trace.sites, joined.answers, strict=True)
         if site.own is not None
@@ -145,7 +145,7 @@ def _row(site: Site, answer: Answer) -> str:
     library = "" if site.where == OWN else f" (in {code(f'{site.place.path}:{site.place.line}')})"
     page = break_text.page(site.gb_id)
     kind = f"[{site.gb_id}]({page}) {escaped(site.kind)}" if page else escaped(site.kind)
-    said = f"{answer.code} {answer.verdict.value}".strip()
+    said = f"{answer.code} {answer.remedy.value}".strip()
     reason = answer.reason or (answer.steps[0] if answer.steps else "")
     return f"| {code(f'{place.path}:{place.line}')}{library} | {kind} | {text.cost(site)} | {said}" + (
         f": {escaped(reason)} |" if reason else " |"

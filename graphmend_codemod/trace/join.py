@@ -48,7 +48,7 @@ class Answer:
     fix, `diff` the fix as a unified diff, `steps` are what to do by hand, the best first.
     """
 
-    verdict: Remedy
+    remedy: Remedy
     code: str = ""
     slug: str = ""
     message: str = ""
@@ -65,9 +65,9 @@ class Joined:
     trace: Trace
     answers: tuple[Answer, ...]
 
-    def count(self, *verdicts: Remedy) -> int:
+    def count(self, *remedies: Remedy) -> int:
         """How many sites have one of these verdicts."""
-        return sum(answer.verdict in verdicts for answer in self.answers)
+        return sum(answer.remedy in remedies for answer in self.answers)
 
 
 def join(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True) -> Joined:
@@ -122,9 +122,9 @@ def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Setti
     if finding is None or not finding.is_applied(settings.unsafe_fixes, settings.opaque):
         finding = next(iter(around(site, by_path)), finding)
     if finding is None:
-        verdict = Remedy.NONE if site.where == OWN else Remedy.LIBRARY
+        remedy = Remedy.NONE if site.where == OWN else Remedy.LIBRARY
         first = () if site.own is None else _about_file(settings.root, site.own.path)
-        return Answer(verdict, steps=(*first, *_steps(site)))
+        return Answer(remedy, steps=(*first, *_steps(site)))
     source, after = _edited(finding, settings) if finding.edit is not None else (None, None)
     diff = unified(finding.path, source.raw, after.raw).decode("utf-8", "replace") if source and after else ""
     reason = finding.declined or ""
@@ -132,15 +132,15 @@ def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Setti
     if false is not None:
         diff, reason = "", f"the run would not take the compile path that {finding.code} writes: {false}"
     if finding.safety is Safety.ADVICE:
-        verdict = Remedy.ADVICE if site.where == OWN else Remedy.LIBRARY
+        remedy = Remedy.ADVICE if site.where == OWN else Remedy.LIBRARY
     elif finding.edit is None or not diff:
-        verdict = Remedy.DECLINED
+        remedy = Remedy.DECLINED
         reason = reason or "the edit cannot be applied here"
     else:
-        verdict = Remedy.OPAQUE if finding.safety is Safety.OPAQUE else Remedy.UNSAFE
-        verdict = Remedy.FIX if finding.is_applied(False) else verdict
+        remedy = Remedy.OPAQUE if finding.safety is Safety.OPAQUE else Remedy.UNSAFE
+        remedy = Remedy.FIX if finding.is_applied(False) else remedy
     steps = () if diff else tuple(_steps(site))
-    return Answer(verdict, finding.code, finding.slug, finding.message, reason, diff, steps, finding)
+    return Answer(remedy, finding.code, finding.slug, finding.message, reason, diff, steps, finding)
 
 
 def around(site: Site, by_path: Mapping[str, Sequence[Finding]]) -> list[Finding]:

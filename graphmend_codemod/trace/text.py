@@ -54,7 +54,7 @@ def summary(joined: Joined) -> str:
     cost = sum(site.seconds for site in trace.sites)
     gaps = f", and {seconds(totals.gap_seconds)} in eager mode between graphs" if totals.gap_seconds else ""
     parts = [f"{joined.count(Remedy.FIX)} fixable with `graphmend fix --trace`"] if joined.count(Remedy.FIX) else []
-    for verdict, words in (
+    for remedy, words in (
         (Remedy.UNSAFE, "with --unsafe-fixes"),
         (Remedy.OPAQUE, "with --opaque"),
         (Remedy.DECLINED, "declined"),
@@ -62,8 +62,8 @@ def summary(joined: Joined) -> str:
         (Remedy.NONE, "without a rule"),
         (Remedy.LIBRARY, "in libraries"),
     ):
-        if joined.count(verdict):
-            parts.append(f"{joined.count(verdict)} {words}")
+        if joined.count(remedy):
+            parts.append(f"{joined.count(remedy)} {words}")
     return (
         f"{plural(totals.sites, 'break site')}, {plural(totals.events, 'graph break')}: {', '.join(parts)}. "
         f"{compiled}, of which {seconds(cost)} for the breaks{gaps}."
@@ -135,8 +135,8 @@ def _answer(answer: Answer, line: int, paint: Paint) -> Iterator[str]:
     if answer.reason:
         yield _note("not applied", printable(answer.reason), paint)
     if answer.diff:
-        how = "`graphmend fix --trace` writes" if answer.verdict is Remedy.FIX else "`--unsafe-fixes` writes"
-        how = "`--opaque` writes" if answer.verdict is Remedy.OPAQUE else how
+        how = "`graphmend fix --trace` writes" if answer.remedy is Remedy.FIX else "`--unsafe-fixes` writes"
+        how = "`--opaque` writes" if answer.remedy is Remedy.OPAQUE else how
         yield _note("fix", how, paint)
         lines = _nearest_first(answer.diff, line)
         for each in lines[:_DIFF_LINES]:

@@ -35,9 +35,9 @@ def joined(folder: Path) -> Joined:
 
 def test_site_stands_beside_the_fix_of_its_line(folder: Path) -> None:
     branch, printed = joined(folder).answers
-    assert (branch.verdict, branch.code) == (Remedy.FIX, "GM102")
+    assert (branch.remedy, branch.code) == (Remedy.FIX, "GM102")
     assert "torch.where" in branch.diff
-    assert (printed.verdict, printed.code) == (Remedy.FIX, "GM201")
+    assert (printed.remedy, printed.code) == (Remedy.FIX, "GM201")
 
 
 def test_text_shows_source_cause_cost_and_fix(folder: Path) -> None:
@@ -94,7 +94,7 @@ def test_break_in_a_library_is_told_apart_with_the_line_that_calls_it(folder: Pa
     inner = SourceLine("site-packages/zoo/layers.py", 7, "forward", LIBRARY)
     moved = replace(site, place=inner, own=SourceLine("model.py", 15, "forward"), own_source="return y - 1", source="")
     answered = join(replace(found, sites=(found.sites[0], moved)), load_settings(folder), cache=False)
-    assert answered.answers[1].verdict is Remedy.LIBRARY
+    assert answered.answers[1].remedy is Remedy.LIBRARY
     shown = "\n".join(text.full(answered, Paint()))
     assert shown.index("In libraries and torch") > shown.index("model.py:6:8")
     assert "= called in: model.py:15 forward  return y - 1" in shown

@@ -91,8 +91,8 @@ def _judged(model: str, target: Path, root: Path) -> list[Judged]:
                 site.source.strip(),
                 site.kind,
                 site.events,
-                without.verdict.value,
-                answer.verdict.value,
+                without.remedy.value,
+                answer.remedy.value,
                 answer.code,
                 answer.reason,
             )

@@ -58,11 +58,11 @@ def _message(joined: Joined) -> Iterator[str]:
 
 
 def _way_out(answer: Answer) -> str:
-    if answer.verdict is Remedy.FIX:
+    if answer.remedy is Remedy.FIX:
         return f"{answer.code} fixes it: run `graphmend fix`"
-    if answer.verdict is Remedy.UNSAFE:
+    if answer.remedy is Remedy.UNSAFE:
         return f"{answer.code} fixes it: look at `graphmend fix --unsafe-fixes --diff`"
-    if answer.verdict is Remedy.OPAQUE:
+    if answer.remedy is Remedy.OPAQUE:
         return f"{answer.code} keeps it inside the graph: look at `graphmend fix --opaque --diff`"
     reason = f"{answer.code} does not apply: {answer.reason}" if answer.reason else ""
     return "; ".join(filter(None, (reason, *answer.steps[:1]))) or "no rule knows it"

@@ -136,7 +136,7 @@ def _cards(joined: Joined) -> Iterator[Card]:
             number=number,
             site=site,
             answer=answer,
-            badge=_COLOURS.get(answer.verdict, ""),
+            badge=_COLOURS.get(answer.remedy, ""),
             cost=text.cost(site),
             page=break_text.page(site.gb_id),
             diff=markup.diff_markup(answer.diff) if answer.diff else None,
