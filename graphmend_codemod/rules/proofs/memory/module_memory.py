@@ -27,6 +27,7 @@ _REGISTERS = frozenset({"register_buffer", "register_parameter"})
 """Methods of `nn.Module` that keep a tensor and leave it as it is."""
 _PARTS = frozenset({"data", "real", "imag"})
 """Attributes of a tensor that are its elements: who assigns them writes into the tensor, or gives it other memory."""
+_MAY_WRITE = (ast.Call, ast.AugAssign, ast.Subscript, ast.Attribute, *SCOPES)
 Link = tuple[Store | ast.Call | ast.AugAssign, set[str], set[str]]
 T = TypeVar("T")
 
@@ -54,6 +55,7 @@ class ModuleMemory:
             lambda: [
                 (part, written)
                 for part in walk_scope(function.node)
+                if isinstance(part, _MAY_WRITE)
                 if (written := self._written(function, part)) or isinstance(part, SCOPES)
             ],
         )
