@@ -56,6 +56,7 @@ class ModuleCalls:
         self._functions: dict[str, Key] = {}
         self._imported: dict[str, str] = {}
         self._literals: dict[str, list[bool]] = {}
+        self._others: list[ast.stmt] = []
         self._answers: dict[Hashable, Any] = {}
         self.definitions: dict[Key, Definition] = {}
         for node in tree.body:
@@ -85,6 +86,8 @@ class ModuleCalls:
                     key = (f"{node.name}.{inner.name}", inner.lineno)
                     self.definitions[key] = Definition(key[0], inner, node.name)
                     self._methods.setdefault(node.name, {})[inner.name] = key
+        else:
+            self._others.append(node)
 
     def remembered(self, question: str, about: Hashable, answer: Callable[[], T]) -> T:
         """`answer()`, worked out once. It has to follow from the module's text and from what the question is about."""
@@ -188,6 +191,21 @@ class ModuleCalls:
     def is_literal(self, name: str) -> bool:
         """True for a name that the top level of the module binds once, to a constant that is written out."""
         return self._literals.get(name) == [True]
+
+    def binds_once(self, name: str) -> bool:
+        """True for a name that the top level of the module binds once, by the `def` of a function."""
+        defined = [each for each in self.definitions.values() if each.qualname == name]
+        other = name in self._imported or name in self._literals or name in self._classes
+        return len(defined) == 1 and not other and name not in self._bound_elsewhere
+
+    @cached_property
+    def _bound_elsewhere(self) -> set[str]:
+        """Names that statements such as `if` and `try` bind at the top level of the module."""
+        parts = [part for each in self._others for part in walk_scope(each)]
+        found = {part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+        found |= {part.name for part in parts if isinstance(part, SCOPES) and not isinstance(part, ast.Lambda)}
+        imports = [part for part in parts if isinstance(part, (ast.Import, ast.ImportFrom))]
+        return found | {each.asname or each.name.partition(".")[0] for part in imports for each in part.names}
 
     def has_class(self, name: str) -> bool:
         """True for a class at the top level of the module."""

@@ -19,9 +19,20 @@ mask does not choose the number that the loss ignores.
 The mask may be a comparison, `x[x > 0]`, or `mask.view(-1)`. It may select from parts of a tensor, `x[..., 1:][mask]`,
 and from elementwise work on tensors of one shape, `F.softplus(a + b)[mask]` or `(a * b).masked_select(mask)`.
 
-Functions of the same file are followed. They may look at each element alone, or along the dimensions of a row: what
-mixes rows, multiplies matrices, or runs layers is a reason to decline, as is a check that may fail where no row is
-chosen. Numbers have to be numbers, shapes have to fit the mask, which Dynamo knows while it traces.
+A test whether the mask chooses a row, `if mask.any():` around such work, is left out of the compile path: without a row
+nothing is written. But eager mode skips the work then, and the compile path does it for rows of zeros. So the branch
+may do nothing else than write under the mask and keep variables for itself, and the functions that it calls may have no
+effects. The compile path asks that what they check, `if x.min() < low: raise`, holds for zeros (`0 >= low`), as does
+what they check of sizes and numbers; where nobody can tell, the fix is declined, or for the way without the check. What
+was computed of layers that only this work uses gets a gradient of zeros where no row is chosen; eager mode leaves their
+parameters without one, as with an expert that gets no rows.
+
+Functions of the project are followed, also in other files. They may look at each element alone, or along the dimensions
+of a row: what mixes rows, multiplies matrices, or runs layers is a reason to decline, as is a check that may fail where
+no row is chosen. Where they look up what they computed (`gather`), the compile path asks whether the mask would choose
+a row of zeros, which the function then has to take; where they divide by rows (`//`, `%`), whether these are of
+floating dtype, for integers cannot be divided by the zeros that stand in. Numbers have to be numbers, shapes have to
+fit the mask, which Dynamo knows while it traces.
 
 Where eager mode raises since no row is chosen (the minimum of nothing), or since what is written has another dtype than
 what it is written into, compiled code may go on.
@@ -36,7 +47,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import INDEXED, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.core.findings import Safety
+from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, with_way_out
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -72,6 +83,18 @@ def _reads(node: ast.AST) -> Iterator[ast.expr]:
             yield part
 
 
+def _is_plain_if(node: ast.If) -> bool:
+    return not node.orelse and next(_work_in(node), None) is not None
+
+
+def _work_in(node: ast.If) -> Iterator[ast.stmt]:
+    """Statements of the branch that compute with rows of a mask."""
+    for part in walk(node):
+        works = isinstance(part, (ast.Assign, ast.AugAssign)) and _is_worth_asking(part)
+        if works and isinstance(part, ast.stmt) and not _only_copies(part):
+            yield part
+
+
 def _is_worth_asking(node: ast.stmt) -> bool:
     if isinstance(node, ast.AugAssign):
         return masked_by(node.target) is not None
@@ -93,7 +116,7 @@ def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -
     written = any(_writes(part, mask) or _reduces(site, part) for part in parts)
     if _is_plain_reduction(node) or not (written or any(_reduces(site, part) for part in behind)):
         return None
-    if _has_known_size(site, node, found):
+    if _has_known_size(site, node, found) or _test_is_left_out(site, node):
         return None
     message = f"computes with rows from boolean-mask indexing (data-dependent shape): `{short(found)}`"
     from graphmend_codemod.rules.proofs.rowwise.masked_region import NotWritten, region_at  # a commit hook waits for it
@@ -110,6 +133,45 @@ def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -
     return Diagnostic(message, edit=region.edit)
 
 
+@rule.on(ast.If, candidate="test", when=_is_plain_if)
+def test_around_rows(site: Site, node: ast.If) -> Diagnostic | None:
+    """`if mask.any(): y[mask] = f(x[mask])`."""
+    asked = _asked_around(site, node)
+    if asked is None:
+        return None
+    message = f"data-dependent branch around work on the rows of a mask: `{short(node.test)}`"
+    try:
+        return Diagnostic(message, edit=_without_test(site, node, *asked))
+    except NotRowwise as why:
+        return Diagnostic(message, declined=with_way_out(str(why), _BY_HAND))
+
+
+def _asked_around(site: Site, node: ast.If) -> tuple[ast.expr, tuple[ast.expr, ...]] | None:
+    """The mask of which a test asks whether it chooses a row, and what is asked in front of that.
+
+    None where the branch computes with no rows of that mask.
+    """
+    from graphmend_codemod.rules.proofs.conditions.condition import split
+    from graphmend_codemod.rules.proofs.masks.masked_writes import asked_mask
+
+    condition = split(site, node.test)
+    if condition is None or len(condition.tensors) != 1:
+        return None
+    mask = asked_mask(site, condition.tensors[0])
+    if mask is None or condition.again is not None:
+        return None
+    found = (masked_by(part) for each in _work_in(node) for part in walk(each))
+    # As the branch spells it: `~m` is asked for by `not m.all()`.
+    spelled = next((each for each in found if each is not None and same(each, mask)), None)
+    return None if spelled is None else (spelled, condition.static)
+
+
+def _without_test(site: Site, node: ast.If, mask: ast.expr, static: tuple[ast.expr, ...]) -> Edit:
+    from graphmend_codemod.rules.proofs.rowwise.skipped_rows import without_test
+
+    return site.remembered("without test", node, lambda: without_test(site, node, mask, static))
+
+
 def _has_known_size(site: Site, node: ast.stmt, read: ast.expr) -> bool:
     """True where the source tells how many rows the mask chooses (GM411)."""
     if not isinstance(read, ast.Call) and "eye" not in site.evaluator.scope.outline.words:
@@ -120,6 +182,20 @@ def _has_known_size(site: Site, node: ast.stmt, read: ast.expr) -> bool:
         return of_known_size(site, node, read) is not None
     except NotProven:
         return False
+
+
+def _test_is_left_out(site: Site, node: ast.stmt) -> bool:
+    """True where the test around the statement is left out, and all that it is around is written anew with it."""
+    around = [body[position] for body, position in site.place.blocks[:-1]][-1:]
+    there = site.at(around[0]) if around else None
+    if there is None or not isinstance(around[0], ast.If) or node not in around[0].body:
+        return False
+    asked = _asked_around(there, around[0]) if _is_plain_if(around[0]) else None
+    if asked is None:
+        return False
+    with contextlib.suppress(NotRowwise):
+        return _without_test(there, around[0], *asked) is not None
+    return False
 
 
 def _writes(node: ast.AST, mask: ast.expr) -> bool:

@@ -41,7 +41,9 @@ class MaskedReads(RowFunctions):
             raise NotRowwise("it is in a function inside of a function")
         super().__init__(calls, own, site.resolve_global, {}, [])
         self.site, self.mask, self.ranks, self.bare = site, mask, ranks, bare
+        self.index = site.evaluator.scope.index
         self.tensors: dict[str, tuple[ast.expr, int]] = {}
+        self.sources: dict[str, None] = {}
         self.numbers: dict[str, None] = {}
         self.lines: list[str] = []
         self.level = 0
@@ -83,6 +85,10 @@ class MaskedReads(RowFunctions):
         else:
             self.numbers[held.spelled] = None
         return Held(What.NUMBER, spelled=held.spelled)
+
+    def combined(self, held: list[Held], node: ast.expr, *, boolean: bool = False) -> Held:
+        found = super().combined(held, node, boolean=boolean)
+        return found._replace(spelled=self.site.text(node)) if found.what is What.OTHER and found.parts else found
 
     def is_mask(self, node: ast.AST) -> bool:
         """True for what the mask selects."""
@@ -158,6 +164,7 @@ class MaskedReads(RowFunctions):
         return self.read(node, found)
 
     def unread(self, node: ast.expr) -> Held:
+        self.demand_no_effect(node)
         todo: list[ast.AST] = [node]
         for part in todo:
             if id(part) not in self.single:
@@ -192,7 +199,8 @@ class MaskedReads(RowFunctions):
             self.conditions[f"{self.site.operand(found.mask)}.device == {self.chooser}.device"] = None
         self.changes[id(node)] = (node, f"_rows_under({self.choice}, {base})")
         self.reads = True
-        return rows(rank, boolean=boolean)._replace(spelled=base)
+        self.sources[base] = None
+        return rows(rank, boolean=boolean)._replace(spelled=base, zero=True)
 
     def _lift(self, node: ast.expr, rank: int) -> Held:
         """`(a - b).abs()[mask]`: elementwise work has the shape of the tensors that it begins with."""

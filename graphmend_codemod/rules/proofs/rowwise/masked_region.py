@@ -8,10 +8,11 @@ the chosen ones. No gradient flows into what stands in, since where the mask doe
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.patterns import elements_of
@@ -22,6 +23,7 @@ from graphmend_codemod.core.findings import Edit, Original, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
+from graphmend_codemod.rules.proofs.rowwise.chosen_zeros import zero_is_chosen
 from graphmend_codemod.rules.proofs.rowwise.masked_losses import REDUCTIONS, MaskedLosses
 from graphmend_codemod.rules.proofs.rowwise.row_helpers import helpers_in
 from graphmend_codemod.rules.proofs.rowwise.row_values import ELEMENTWISE, OTHER, Held, NotRowwise, What, elementwise
@@ -34,6 +36,7 @@ from graphmend_codemod.rules.proofs.rowwise.selectors import (
 )
 from graphmend_codemod.rules.proofs.untraced.evidence import is_array
 
+T = TypeVar("T")
 _MOST_TRIED = 4
 COMMENT = "# All rows, of which the mask keeps its own: how many it chooses depends on the data."
 
@@ -50,21 +53,38 @@ class Region(NamedTuple):
 
 
 def region_at(site: Site, statements: Sequence[ast.stmt], mask: ast.expr) -> Region:
-    """The shortest region that begins with the first statement; NotRowwise with the reason if there is none.
+    """The shortest region that begins with the first statement; NotRowwise with the reason if there is none."""
+    from graphmend_codemod.rules.proofs.rowwise.ignored_labels import LabelsIgnored  # it needs this module
 
-    How many dimensions a row has is tried out.
+    kinds = (Rewriter, LabelsIgnored)
+    return tried(*(partial(_region, kind, site, mask, statements) for kind in kinds))
+
+
+def _region(
+    kind: type[Rewriter],
+    site: Site,
+    mask: ast.expr,
+    statements: Sequence[ast.stmt],
+    ranks: dict[str, int],
+    bare: dict[str, None],
+) -> Region:
+    return kind(site, mask, ranks, bare).region(statements)
+
+
+def tried(*ways: Callable[[dict[str, int], dict[str, None]], T]) -> T:
+    """What the first of these ways gives; NotRowwise with the reason of the first if none does.
+
+    How many dimensions a row of a tensor has is tried out.
     """
     bare: dict[str, None] = {}
     try:
-        return Rewriter(site, mask, {}, bare).region(statements)
+        return ways[0]({}, bare)
     except NotRowwise as why:
         first = why
-    from graphmend_codemod.rules.proofs.rowwise.ignored_labels import LabelsIgnored  # it needs this module
-
-    for kind in (Rewriter, LabelsIgnored):
+    for way in ways:
         for ranks in product((1, 2), repeat=min(len(bare), _MOST_TRIED)):
             with suppress(NotRowwise):
-                return kind(site, mask, dict(zip(bare, ranks, strict=False)), {}).region(statements)
+                return way(dict(zip(bare, ranks, strict=False)), {})
     raise first
 
 
@@ -114,6 +134,8 @@ class Rewriter(MaskedLosses):
         parts = elements_of(target)
         written = [each for each in parts if isinstance(each, ast.Subscript) and self.is_mask(each)]
         if not written or not self.enter([held]):
+            if written and self.skips and held.what is not What.NUMBER:
+                raise NotRowwise(f"`{short(node.value)}` may have more than one element")
             if self.enter([held]) or any(isinstance(each, ast.Name) for each in parts):
                 self._bind_all(target, held, node)
             self.emit_value(f"{self.text(target)} = ", node.value)
@@ -216,14 +238,20 @@ class Rewriter(MaskedLosses):
     def edit(self, statements: Sequence[ast.stmt]) -> Edit:
         """The statements with what was written for them in front."""
         site, first, last = self.site, statements[0], statements[-1]
-        both = [each for each in self.numbers if each in {self.choice, *self.tensors}]
-        if both:
-            raise NotRowwise(f"`{both[0]}` stands beside selected rows without being selected")
-        header = site.header("if", [site.compiling, *self._facts(), *self.conditions, *self._certain()])
-        body = "\n    ".join([header, COMMENT, *self.lines])
+        body = self.path("if")
         whole = site.span(first)._replace(end_line=site.span(last).end_line, end_column=site.span(last).end_column)
         parts = (f"{body}\nelse:\n    ", Original(whole, 1))
         return Edit((Replacement(whole, parts),), imports=site.imports, helpers=helpers_in(site, body))
+
+    def path(self, word: str, asked: Sequence[str] = ()) -> str:
+        """The compile path with its header, which asks for `asked` first."""
+        site = self.site
+        both = [each for each in self.numbers if each in {self.choice, *self.tensors}]
+        if both:
+            raise NotRowwise(f"`{both[0]}` stands beside selected rows without being selected")
+        ranged = zero_is_chosen(self) if self.ranged else []
+        facts = [*self._facts(), *ranged, *self.conditions, *self._certain()]
+        return "\n    ".join([site.header(word, [site.compiling, *asked, *facts]), COMMENT, *self.lines])
 
     def _certain(self) -> list[str]:
         certain = CertainCalls(self.site, self.calls)

@@ -15,31 +15,43 @@ from graphmend_codemod.rules.proofs.rowwise.row_values import (
     Held,
     NotRowwise,
     What,
+    compared,
     constant,
+    decision,
     elementwise,
     indexed,
     joined,
     operator,
+    opposite,
+    spelling,
     whole,
 )
+
+_DIVIDES = frozenset("floor_divide remainder fmod".split())
 
 SOME = "a row is chosen"
 """Stands among what names hold where at least one row was chosen."""
 
 _PYTHON = frozenset("abs bool float int len max min pow round str sum".split())
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult)
 _OF_ROWS = frozenset({"dtype", "device", "is_cuda"})
 
 
 class RowExpressions:
     """What expressions hold, given what names do. `qualify` resolves what the top level of the module binds.
 
-    `looked` are expressions that depend on how many dimensions a row has.
+    `looked` are expressions that depend on how many dimensions a row has, `conditions` what has to hold while tracing.
+    `ranged` are calls that raise where an index is out of range, and eager mode may go on for want of rows. With
+    `skips`, eager mode does nothing of what is looked at where no row is chosen.
     """
 
-    def __init__(self, qualify: Callable[[ast.expr], str | None]) -> None:
-        self.qualify = qualify
+    skips = False
+
+    def __init__(self, qualify: Callable[[ast.expr], str | None], conditions: dict[str, None]) -> None:
+        self.qualify, self.conditions = qualify, conditions
         self.env: dict[str, Held] = {}
         self.looked: list[ast.expr] = []
+        self.ranged: list[ast.expr] = []
 
     def qualified(self, node: ast.expr) -> str | None:
         """The qualified name of what an expression spells at the top level of the module; None where there is none."""
@@ -84,6 +96,9 @@ class RowExpressions:
             bits = isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor)) and all(each.boolean for each in held)
             if isinstance(node.op, ast.MatMult) and any(each.what is What.ROWS for each in held):
                 raise NotRowwise(f"`{short(node)}` multiplies matrices")
+            if isinstance(node.op, (ast.BitAnd, ast.BitOr)) and all(each.what is What.DECIDES for each in held):
+                return decision(held, either=isinstance(node.op, ast.BitOr))
+            self.divided(node.op, held, node)
             return self.combined(held, node, boolean=bits)
         if isinstance(node, ast.Compare):
             return self._comparison(node)
@@ -97,6 +112,7 @@ class RowExpressions:
 
     def unread(self, node: ast.expr) -> Held:
         """What any other expression holds, which may not read rows."""
+        self.demand_no_effect(node)
         for part in ast.walk(node):
             if isinstance(part, ast.Name) and self.env.get(part.id, OTHER).what not in {What.NUMBER, What.OTHER}:
                 raise NotRowwise(f"`{short(node)}` may depend on the number of selected rows")
@@ -107,14 +123,44 @@ class RowExpressions:
         if any(each.what in {What.ROWS, What.DECIDES, What.SHAPE} for each in held):
             return elementwise([self.as_number(each) for each in held], short(node), boolean=boolean)
         if all(each.what is What.NUMBER for each in held):
-            return NUMBER
+            return self._calculated(held, node)
         open_questions = all(each.what is What.NUMBER or each.spelled or each.parts for each in held)
         return Held(What.OTHER, parts=tuple(held)) if open_questions else OTHER
 
+    def _calculated(self, held: list[Held], node: ast.expr) -> Held:
+        """A number made of numbers, and how the function of the site spells it."""
+        texts = list(map(spelling, held))
+        plain = isinstance(node, ast.Compare) or (
+            isinstance(node, (ast.BinOp, ast.UnaryOp)) and isinstance(node.op, (*_ARITHMETIC, ast.USub))
+        )
+        if not plain or not all(texts):
+            return NUMBER
+        given = [ast.parse(text, mode="eval").body for text in texts]
+        made: ast.expr
+        if isinstance(node, ast.BinOp):
+            made = ast.BinOp(given[0], node.op, given[1])
+        elif isinstance(node, ast.UnaryOp):
+            made = ast.UnaryOp(node.op, given[0])
+        else:
+            assert isinstance(node, ast.Compare)
+            made = ast.Compare(given[0], node.ops, given[1:])
+        return NUMBER._replace(spelled=ast.unparse(made))
+
+    def divided(self, sign: ast.operator, held: list[Held], node: ast.expr) -> None:
+        """Ask that no integer is divided by the zeros that stand in where no row is chosen."""
+        if not isinstance(sign, (ast.FloorDiv, ast.Mod)) or held[1].what is not What.ROWS or SOME in self.env:
+            return
+        named = next((each.spelled for each in held if each.what is What.ROWS and each.spelled), "")
+        if not named:
+            raise NotRowwise(f"`{short(node)}` may divide integers by zero where no row is selected")
+        self.conditions[f"{named}.is_floating_point()"] = None
+
     def _unary(self, node: ast.UnaryOp) -> Held:
         held = self.value(node.operand)
+        if held.what is What.DECIDES and isinstance(node.op, (ast.Not, ast.Invert)):
+            return opposite(held)
         if not isinstance(node.op, ast.Not):
-            return held if held.what is What.ROWS else self.combined([held], node)
+            return held._replace(spelled="", zero=False) if held.what is What.ROWS else self.combined([held], node)
         if held.what is What.ROWS:
             raise NotRowwise(f"`{short(node)}` branches on the values of the selected rows")
         if held.known:
@@ -129,9 +175,13 @@ class RowExpressions:
             if held[0].what is What.ROWS or held[0].known:
                 return constant(same is isinstance(node.ops[0], ast.Is))
         if What.DECIDES in kinds and kinds <= {What.DECIDES, What.NUMBER}:
-            return Held(What.DECIDES)
+            falsy, truthy = compared(held[0], node.ops[0], held[1]) if len(held) == 2 else (None, None)
+            return Held(What.DECIDES, falsy=falsy, truthy=truthy)
         if What.ROWS in kinds and (len(held) > 2 or isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn))):
             raise NotRowwise(f"`{short(node)}` branches on the values of the selected rows")
+        if What.ROWS in kinds and kinds <= {What.ROWS, What.NUMBER}:
+            falsy, truthy = compared(held[0], node.ops[0], held[1])
+            return self.combined(held, node, boolean=True)._replace(falsy=falsy, truthy=truthy)
         return self.combined(held, node, boolean=True)
 
     def _test(self, node: ast.BoolOp) -> Held:
@@ -149,7 +199,7 @@ class RowExpressions:
     def _mixed(self, held: list[Held], node: ast.BoolOp) -> Held:
         kinds = {each.what for each in held}
         if kinds <= {What.DECIDES, What.NUMBER}:
-            return Held(What.DECIDES) if What.DECIDES in kinds else NUMBER
+            return decision(held, either=isinstance(node.op, ast.Or)) if What.DECIDES in kinds else NUMBER
         if kinds & {What.ROWS, What.SHAPE, What.DECIDES}:
             raise NotRowwise(f"`{short(node)}` branches on the values of the selected rows")
         return OTHER
@@ -164,7 +214,7 @@ class RowExpressions:
             return held if held.what in {What.NUMBER, What.OTHER} else self.unread(node)
         self.looked.append(node)
         if node.attr == "shape":
-            return Held(What.SHAPE, held.rank)
+            return Held(What.SHAPE, held.rank, spelled=held.spelled)
         if node.attr == "ndim":
             return constant(held.rank)
         if node.attr in _OF_ROWS:
@@ -179,7 +229,8 @@ class RowExpressions:
         number = whole(node.slice)
         if held.what is What.SHAPE:
             if number is not None and 0 < (number + held.rank if number < 0 else number) < held.rank:
-                return NUMBER
+                last = number if number < 0 else number - held.rank
+                return NUMBER._replace(spelled=f"{held.spelled}.shape[{last}]" if held.spelled else "")
             raise NotRowwise(f"`{short(node)}` may be the number of selected rows")
         if held.what is What.TUPLE and number is not None and -len(held.parts) <= number < len(held.parts):
             return held.parts[number]
@@ -203,6 +254,8 @@ class RowExpressions:
         if stars:
             return self.unread(node)
         qualified = None if (dotted(node.func) or "").partition(".")[0] in self.env else self.qualified(node.func)
+        if qualified in torch_api.COMPILING_PREDICATES and not node.args:
+            return constant(True)  # only a compile path is looked at
         if qualified in {"torch.is_tensor", "builtins.isinstance"} and node.args:
             return self._asks_for_tensor(node)
         given = [self.value(each) for each in node.args]
@@ -234,8 +287,12 @@ class RowExpressions:
         if name.rstrip("_") not in ELEMENTWISE:
             self.looked.append(node)
         held = operator(name, self.as_number(first), rest, words, node, short(node))
-        if held.what is What.DECIDES and name in {"min", "max", "amin", "amax"}:
+        if held.what is What.DECIDES and name in {"min", "max", "amin", "amax"} and not self.skips:
             self.env[SOME] = NUMBER  # of no rows there is none, and eager mode raises
+        if name in {"gather", "take_along_dim"} and SOME not in self.env:
+            self.ranged.append(node)
+        if rest and (name.rstrip("_") in _DIVIDES or "rounding_mode" in words):
+            self.divided(ast.FloorDiv(), [first, rest[0]], node)
         return held
 
     def without_rows(self, node: ast.Call, qualified: str | None, given: list[Held]) -> Held:
@@ -244,6 +301,20 @@ class RowExpressions:
         pure = known.startswith("math.") or known.removeprefix("builtins.") in _PYTHON
         pure = pure or (known.startswith("numpy.") and "random" not in known)
         return NUMBER if pure and all(each.what is What.NUMBER for each in given) else self.unread(node)
+
+    def demand_no_effect(self, node: ast.expr) -> None:
+        """NotRowwise for what does more than compute, where eager mode may skip it for want of rows."""
+        for part in ast.walk(node) if self.skips else ():
+            if isinstance(part, ast.Call):
+                known = self.qualified(part.func) or ""
+                pure = known.startswith("math.") or known.removeprefix("builtins.") in _PYTHON
+                made = torch_api.torch_function(known) in torch_api.CREATION
+                written = any(word.arg in {"out", None} for word in part.keywords)
+            elif not isinstance(part, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
+                continue
+            if not isinstance(part, ast.Call) or written or not (pure or made):
+                text = short(part) if isinstance(part, ast.expr) else short(node)
+                raise NotRowwise(f"`{text}` may have side effects, and eager mode skips it where no row is selected")
 
     def _method(self, node: ast.Call, owner: Held, given: list[Held], words: dict[str, Held]) -> Held:
         assert isinstance(node.func, ast.Attribute)
@@ -255,7 +326,7 @@ class RowExpressions:
         if name == "size" and not words:
             number = whole(node.args[0]) if node.args else None
             if not node.args:
-                return Held(What.SHAPE, owner.rank)
+                return Held(What.SHAPE, owner.rank, spelled=owner.spelled)
             if number is not None and 0 < (number + owner.rank if number < 0 else number) < owner.rank:
                 return NUMBER
         return self.operator(node, name, owner, given, words)

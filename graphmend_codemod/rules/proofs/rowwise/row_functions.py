@@ -10,7 +10,9 @@ import ast
 from collections.abc import Callable, Sequence
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.project.index.facts import IndexView
 from graphmend_codemod.rules.proofs.calls.certain_calls import Link
 from graphmend_codemod.rules.proofs.rowwise.row_expressions import SOME, RowExpressions
 from graphmend_codemod.rules.proofs.rowwise.row_values import (
@@ -24,8 +26,26 @@ from graphmend_codemod.rules.proofs.rowwise.row_values import (
     joined,
     whole,
 )
+from graphmend_codemod.rules.proofs.untraced import other_files
 
 _DEEPEST = 4
+_Elsewhere = tuple[Definition, ModuleCalls, Callable[[ast.expr], "str | None"]]
+
+
+def _elsewhere(index: IndexView, qualified: str | None) -> _Elsewhere | None:
+    """A function of another file of the project, which nothing replaces; None where there is none.
+
+    Decorators are left to who follows it.
+    """
+    name = (qualified or "").rpartition(".")[2]
+    if qualified is None or index.function(qualified) is None or index.writers(name):
+        return None
+    found = other_files.defined(index, qualified)
+    calls = other_files.calls_of(found[0].text) if found is not None else None
+    if found is None or calls is None or found[1].owner or not calls.binds_once(name):
+        return None
+    module = found[0].module
+    return found[1], calls, lambda node: index.resolve(module, dotted(node) or "?")
 
 
 class RowFunctions(RowExpressions):
@@ -40,10 +60,12 @@ class RowFunctions(RowExpressions):
         links: list[Link],
         depth: int = 0,
     ) -> None:
-        super().__init__(qualify)
+        super().__init__(qualify, conditions)
         self.calls, self.caller = calls, caller
-        self.conditions, self.links, self.depth = conditions, links, depth
+        self.links, self.depth = links, depth
         self.returned: list[Held] = []
+        self.index: IndexView | None = None
+        self.foreign = False
 
     def result(self, arguments: dict[str, Held], *, some: bool) -> Held:
         """What the function returns, given its arguments; `some` says that at least one row was chosen."""
@@ -102,9 +124,11 @@ class RowFunctions(RowExpressions):
             self.returned.append(constant(None) if node.value is None else self.value(node.value))
             return False
         elif isinstance(node, ast.Raise):
+            if self.skips:
+                raise NotRowwise(f"`{short(node)}` may be reached where eager mode skips it, for want of rows")
             return False
         elif isinstance(node, ast.Assert):
-            self._check(node.test, node)
+            self._check(node.test, node, fails=False)
         elif isinstance(node, ast.Expr):
             self._effect(node)
         elif not isinstance(node, ast.Pass):
@@ -114,6 +138,9 @@ class RowFunctions(RowExpressions):
     def _effect(self, node: ast.Expr) -> None:
         call = node.value
         if isinstance(call, ast.Constant):
+            return
+        if isinstance(call, ast.Call) and call.args and self.qualified(call.func) == "torch._assert_async":
+            self._check(call.args[0], node, fails=False)
             return
         written = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_")
         if not written or self.value(call).what is not What.ROWS:
@@ -156,14 +183,16 @@ class RowFunctions(RowExpressions):
                 raise NotRowwise(f"`{short(node.target)}` is written, which is not made of the selected rows")
             elementwise([self._part(owner, node.target), self.as_number(held)], short(node))
         elif isinstance(node.target, ast.Name) and not isinstance(node.op, ast.MatMult):
-            self.env[node.target.id] = self.combined([self.value(node.target), held], node.target)
+            both = [self.value(node.target), held]
+            self.divided(node.op, both, node.target)
+            self.env[node.target.id] = self.combined(both, node.target)
         else:
             raise NotRowwise(f"`{short(node)}` is not a plain assignment")
 
     def _if(self, node: ast.If) -> bool:
         test = self.value(node.test)
         if test.what is What.DECIDES:
-            self._check(node.test, node)
+            self._check(node.test, node, fails=True)
             if node.orelse or not all(isinstance(each, ast.Raise) for each in node.body):
                 raise NotRowwise(f"`{short(node.test)}` branches on the values of the selected rows")
             return True
@@ -198,25 +227,36 @@ class RowFunctions(RowExpressions):
             self.env = {name: joined(self.env[name], other[name]) for name in both}
         return bool(left)
 
-    def _check(self, test: ast.expr, node: ast.stmt) -> None:
-        """A test that raises: with no row chosen it may say something else of the rows that stand in."""
+    def _check(self, test: ast.expr, node: ast.stmt, *, fails: bool) -> None:
+        """A test that raises where it is `fails`: with no row chosen it looks at the zeros that stand in."""
         held = self.value(test)
         if held.what not in {What.DECIDES, What.NUMBER}:
             raise NotRowwise(f"`{short(test)}` branches on the values of the selected rows")
-        if held.what is What.DECIDES and SOME not in self.env:
+        asked = held.falsy if fails else held.truthy
+        if held.what is What.NUMBER:
+            if not self.skips or (held.known and bool(held.constant) is not fails):
+                return
+            asked = (f"not ({held.spelled})" if fails else held.spelled,) if held.spelled else None
+        elif SOME in self.env:
+            return
+        if asked is None:
             raise NotRowwise(f"`{short(node)}` may raise where no row is selected")
+        self.conditions.update(dict.fromkeys(asked))
 
     def followed(self, node: ast.Call, given: list[Held], words: dict[str, Held]) -> Held:
         """What a function of the module returns for these arguments."""
-        callee = self.calls.callee(self.caller, node)
-        if (
-            callee is None
-            or self.depth >= _DEEPEST
-            or any(each.what is What.OTHER for each in (*given, *words.values()))
-        ):
+        callee, calls, qualify = self.calls.callee(self.caller, node), self.calls, self.qualify
+        elsewhere = None
+        if (callee is None or self.foreign) and self.index is not None:
+            elsewhere = _elsewhere(self.index, self.qualified(node.func))
+            callee, calls, qualify = elsewhere or (None, calls, qualify)
+        unknown = any(each.what is What.OTHER for each in (*given, *words.values()))
+        if callee is None or self.depth >= _DEEPEST or unknown:
             raise NotRowwise(f"`{short(node)}` may not process each row independently")
-        self.links.append(Link(self.caller, node, callee))
-        inner = RowFunctions(self.calls, callee, self.qualify, self.conditions, self.links, self.depth + 1)
-        inner.looked = self.looked
+        if elsewhere is None:
+            self.links.append(Link(self.caller, node, callee))
+        inner = RowFunctions(calls, callee, qualify, self.conditions, self.links, self.depth + 1)
+        inner.looked, inner.ranged, inner.skips, inner.index = self.looked, self.ranged, self.skips, self.index
+        inner.foreign = elsewhere is not None
         arguments = dict(zip(callee.parameters, given, strict=False)) | words
         return inner.result(arguments, some=SOME in self.env)

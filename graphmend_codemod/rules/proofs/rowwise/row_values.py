@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import enum
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
@@ -31,6 +32,7 @@ ELEMENTWISE = (
 ) - (_ALONG | frozenset("flip normalize tril triu isin".split()))
 """Operators that look at each element alone, or at the elements in one place of several tensors."""
 
+_EXTREMES = frozenset("min max amin amax".split())
 WHOLE = frozenset("min max amin amax any all".split())
 """Of all rows: a row that is there twice changes nothing."""
 
@@ -65,7 +67,10 @@ UNKNOWN = _Unknown()
 class Held(NamedTuple):
     """One abstract value: `rank` of rows and of shapes, `constant` of a number that is known, `parts` of a tuple.
 
-    `spelled` is what has the same truth value in the function of the site, `boolean` says that rows are bool.
+    `spelled` is what has the same value in the function of the site, `boolean` says that rows are bool. Where no row is
+    chosen, rows of zeros stand in: `zero` says that all elements are 0 then (`spelled` is the tensor that they come
+    from), `falsy` and `truthy` under which conditions of the site's function they are all false or true (None where
+    nothing is known).
     """
 
     what: What
@@ -74,6 +79,9 @@ class Held(NamedTuple):
     spelled: str = ""
     parts: tuple[Held, ...] = ()
     boolean: bool = False
+    zero: bool = False
+    falsy: tuple[str, ...] | None = None
+    truthy: tuple[str, ...] | None = None
 
     @property
     def known(self) -> bool:
@@ -176,6 +184,8 @@ def operator(name: str, first: Held, rest: list[Held], words: dict[str, Held], c
     if stem in ELEMENTWISE and (stem != "where" or len(rest) == 2):
         held = [each for each in (first, *rest, *words.values()) if each.what is not What.TUPLE]
         return elementwise(held, text, boolean=stem in BOOLEAN)
+    if stem in {"cat", "concat", "stack"} and first.what is What.TUPLE:
+        return _side_by_side(first.parts, given, text, more=1 if stem == "stack" else 0)
     if first.what is not What.ROWS or any(each.what is What.ROWS for each in words.values()):
         raise NotRowwise(f"`{text}` may not process each row independently")
     try:
@@ -184,11 +194,68 @@ def operator(name: str, first: Held, rest: list[Held], words: dict[str, Held], c
         raise NotRowwise(f"`{text}` may not process each row independently: {why}") from None
 
 
+def _side_by_side(parts: tuple[Held, ...], given: dict[str, ast.expr], text: str, more: int) -> Held:
+    """`torch.cat([x, y], dim=-1)` of rows."""
+    ranks = {each.rank if each.what is What.ROWS else 0 for each in parts}
+    if len(ranks) != 1 or 0 in ranks:
+        raise NotRowwise(f"`{text}` joins rows with something other than rows")
+    rank = ranks.pop()
+    dimension(given.get("dim"), rank, more=more)
+    return rows(rank + more)
+
+
+def opposite(held: Held) -> Held:
+    """`not held` of a single element, `~held` of bools."""
+    return held._replace(falsy=held.truthy, truthy=held.falsy, zero=False, spelled="")
+
+
+def decision(held: Sequence[Held], *, either: bool) -> Held:
+    """`a or b`, `a and b` of single elements that say something of all rows."""
+    sides = [each.falsy if either else each.truthy for each in held]
+    known = None if None in sides else tuple(part for each in sides if each is not None for part in each)
+    return Held(What.DECIDES, falsy=known if either else None, truthy=None if either else known)
+
+
+def compared(left: Held, sign: ast.cmpop, right: Held) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
+    """When `left < right` is false, and when it is true, where no row is chosen and zeros stand in.
+
+    Zero is compared with a number alone, by bounds that a number keeps when it gets the dtype of the rows.
+    """
+    zero, number, name = left, right, type(sign)
+    if right.zero:
+        zero, number, name = right, left, _MIRRORED.get(name, name)
+    text = spelling(number)
+    if left.zero is right.zero or number.what is not What.NUMBER or not (text and zero.spelled):
+        return None, None
+    floating = f"{zero.spelled}.is_floating_point()"  # in an unsigned dtype -1 is a large number
+    if name in _STRICT:
+        return (floating, f"0 {_STRICT[name]} {text}"), None
+    return None, (floating, f"0 {_LOOSE[name]} {text}") if name in _LOOSE else None
+
+
+def spelling(held: Held) -> str:
+    """The expression that has this value in the function of the site; empty if there is none."""
+    plain = held.known and (held.constant is None or isinstance(held.constant, (bool, int, float, str)))
+    return repr(held.constant) if plain else held.spelled
+
+
+_STRICT: dict[type[ast.cmpop], str] = {ast.Lt: ">=", ast.Gt: "<="}
+_LOOSE: dict[type[ast.cmpop], str] = {ast.LtE: "<=", ast.GtE: ">="}
+_MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.Gt,
+    ast.Gt: ast.Lt,
+    ast.LtE: ast.GtE,
+    ast.GtE: ast.LtE,
+}
+
+
 def _along(name: str, first: Held, rest: list[Held], given: dict[str, ast.expr], call: ast.Call) -> Held:
     """An operator that looks at several elements of each row."""
     rank, others = first.rank, [each for each in rest if each.what is What.ROWS]
     if name in WHOLE and not given:
-        return Held(What.DECIDES)
+        if name in _EXTREMES:
+            return Held(What.DECIDES, zero=first.zero, spelled=first.spelled)
+        return Held(What.DECIDES, falsy=first.falsy, truthy=first.truthy)
     if name in {"gather", "take_along_dim"} and len(rest) == 2:
         place = call.args[-2:] if name == "gather" else call.args[:-3:-1]
         dimension(place[0], rank)
