@@ -15,6 +15,7 @@ from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
 from graphmend_codemod.rules.proofs.rowwise.masked_reads import MaskedReads
 from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
 
+_PLAIN = (ast.Name, ast.Constant, ast.UnaryOp, ast.USub, ast.Load)
 _SIGNS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
 
@@ -50,8 +51,9 @@ def _at_zero(reads: MaskedReads, node: ast.expr) -> list[str] | None:
     if not isinstance(node, ast.Compare) or len(node.ops) != 1 or type(node.ops[0]) not in _SIGNS:
         return None
     site, number = reads.site, node.comparators[0]
-    plain = all_names(number) <= reads.numbers.keys() and site.judge(number).impure is None
-    calls = any(isinstance(part, (ast.Call, ast.Subscript, ast.Attribute)) for part in ast.walk(number))
-    if site.text(node.left) not in reads.sources or not plain or calls:
+    plain = all(isinstance(part, _PLAIN) for part in ast.walk(number))
+    if site.text(node.left) not in reads.sources or not plain:
         return None
-    return [f"0 {_SIGNS[type(node.ops[0])]} {site.text(number)}"]
+    names = [name for name in sorted(all_names(number)) if name not in reads.numbers]
+    asked = [f"isinstance({name}, (int, float))" for name in names]
+    return [*asked, f"0 {_SIGNS[type(node.ops[0])]} {site.text(number)}"]

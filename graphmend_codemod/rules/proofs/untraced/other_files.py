@@ -1,6 +1,7 @@
 """What other files of the project say of a value: what a function there returns, what callers there give.
 
-A guess, for advice alone, but for the text of a function (`defined`). Nothing is followed where only some files of the project were read.
+A guess, for advice alone, but for the text of a function (`defined`). Nothing is followed where only some files of the
+project were read.
 """
 
 from __future__ import annotations
