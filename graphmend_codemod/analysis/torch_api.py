@@ -163,7 +163,9 @@ COMPILING_PREDICATES = name_set(
     torch._dynamo.external_utils.is_compiling torch._utils.is_compiling torch.compiler.is_exporting_or_compiling"""
 )
 
-PREDICATES_ELSEWHERE = name_set("is_compiling is_dynamo_compiling is_torchdynamo_compiling is_torch_compiling")
+PREDICATES_ELSEWHERE = name_set(
+    "is_compiling is_dynamo_compiling is_torchdynamo_compiling is_torch_compiling _is_torch_compiling"
+)
 """What packages call their own wrappers of these, which nobody looks into."""
 
 SINCE = {

@@ -13,7 +13,7 @@ import ast
 from collections.abc import Sequence
 from functools import cached_property
 
-_PREDICATES = frozenset({"is_compiling", "is_dynamo_compiling", "is_torchdynamo_compiling", "is_torch_compiling"})
+_PREDICATES = frozenset({"is_compiling", "is_dynamo_compiling", "is_torchdynamo_compiling", "_is_torch_compiling"})
 _PLAIN = (ast.Constant, ast.Name, ast.Subscript, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop, ast.expr_context)
 
 

@@ -118,6 +118,29 @@ def test_families_go_through_any_number_of_bases(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "import part\nclass Far(part.Part): ...",
+        "from part import (\n    Part as Base,\n)\nclass Far(Base): ...",
+        "from pkg.near import Near\nclass Far(Near): ...",
+        "import part\nclass Far(\n    part.Part,\n    object,\n): ...",
+    ],
+)
+def test_heirs_are_found_in_files_without_torch(tmp_path: Path, text: str) -> None:
+    files = {
+        "part.py": "class Part: ...",
+        "pkg/__init__.py": "",
+        "pkg/near.py": "import part\nclass Near(part.Part): ...",
+        "far.py": text,
+        "stranger.py": "class Other(Exception): ...\nclass Part: ...\nclass Another(Part): ...",
+    }
+    index = index_of(write(tmp_path, files))
+    others = [(path, source.encode()) for path, source in files.items() if path != "part.py"]
+    index.has_every_file(["part.py"], lambda: others)
+    assert index.heirs("part.Part") == ("far.Far", "pkg.near.Near")
+
+
+@pytest.mark.parametrize(
     ("base", "is_module"),
     [
         ("torch.nn.Module", True),

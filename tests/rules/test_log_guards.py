@@ -179,7 +179,7 @@ def test_a_file_that_does_not_import_torch_asks_without_it(tmp_path: Path) -> No
     (tmp_path / "model.py").write_text(model)
     api.fix([tmp_path], Settings(tmp_path), write=True, cache=False)
     after = (tmp_path / "notes.py").read_text()
-    assert "if not is_torch_compiling():\n        logger.warning" in after
+    assert "if not _is_torch_compiling():\n        logger.warning" in after
     assert not api.check([tmp_path], Settings(tmp_path), cache=False).findings
     program = (
         "import sys, notes; notes.note(1); print('torch' in sys.modules); sys.modules['torch'] = None; notes.note(2)"

@@ -302,7 +302,7 @@ class Model(nn.Module):
     def __init__(self):
         super().__init__()
         self.register_buffer("scale", torch.ones(4), persistent=False)
-        self.longest = 3
+        self.longest, self.factor = 3, 1.0
 
     def scaled(self, length):
         return torch.ones(4) * length, 1.0

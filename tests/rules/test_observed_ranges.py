@@ -9,6 +9,7 @@ import pytest
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import checked, fixed
+from tests.tools.observe import Scenario
 
 HEAD = """
 import torch
@@ -110,6 +111,46 @@ def test_arms_that_may_not_be_chosen_early_are_left(body: str, told: str) -> Non
     after, result = fixed(source)
     assert after == source
     assert any(told in (finding.declined or "") for finding in result.remaining), result.remaining
+
+
+@pytest.mark.parametrize("momentum", ["None", "'a'", "torch.tensor([0.25, 1.0])", "0.5j"])
+def test_what_a_skipped_arm_is_computed_of_is_asked_for(momentum: str) -> None:
+    source = model(AVERAGE).replace("super().__init__()", f"super().__init__()\n        self.given = {momentum}")
+    source = source.replace(
+        "low, high = x", "if not self.training:\n            self.momentum = self.given\n        low, high = x"
+    )
+    after, _ = fixed(source)
+    assert "isinstance(self.momentum, (int, float))" in after
+    # The first batch is not averaged, so that nothing reads the momentum.
+    compiles(after, ["torch.randn(2, 4)"], scenarios=[Scenario(False, "off")], strict=False)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (AVERAGE.replace("self.low + low", "self.low + x.detach()[2].min()"), "may raise"),
+        (AVERAGE.replace("torch.min(self.low, low)", "torch.min(self.low, x.detach()[3].min())"), "may not fit"),
+        (AVERAGE.replace("low * (1 - self.momentum)", "low * (1 / self.momentum)", 1), "may not fit"),
+        (AVERAGE.replace("self.low + low", "low.view(1, 1)"), "may raise"),
+    ],
+)
+def test_an_arm_that_may_raise_is_left(body: str, told: str) -> None:
+    source = model(body)
+    after, result = fixed(source)
+    assert after == source
+    assert any(told in (finding.declined or "") for finding in result.remaining), result.remaining
+
+
+def test_arms_of_another_shape_are_not_computed() -> None:
+    body = AVERAGE.replace("self.low = self.low + low", "self.low = low").replace(
+        "self.high = self.high + high", "self.high = high"
+    )
+    source = model(body).replace("x.detach().min(), x.detach().max()", "x.detach().amin(0), x.detach().amax(0)")
+    source = source.replace("zeros(1)", "zeros(2)")
+    after, _ = fixed(source)
+    assert "self.low.shape == low.shape" in after
+    # Eager mode replaces two numbers by four, and never adds them.
+    compiles(after, ["torch.randn(2, 4)"], scenarios=[Scenario(False, "off")], strict=False)
 
 
 def test_a_tensor_that_is_kept_and_written_elsewhere_is_not_selected() -> None:

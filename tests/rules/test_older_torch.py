@@ -64,7 +64,7 @@ def test_an_older_torch_runs_the_fixed_example(code: str, example: Example, monk
 
 
 def test_a_name_that_is_taken_leaves_the_code_alone() -> None:
-    declined(GUARD + "\n\nis_torch_compiling = None\n", "the project supports torch 1.8", target_torch=(1, 8))
+    declined(GUARD + "\n\n_is_torch_compiling = None\n", "the project supports torch 1.8", target_torch=(1, 8))
 
 
 def test_torch_of_a_function_leaves_the_code_alone() -> None:
@@ -72,7 +72,7 @@ def test_torch_of_a_function_leaves_the_code_alone() -> None:
         "x: torch.Tensor):\n", "x):\n        import torch\n\n"
     )
     after, _ = fixed(local, target_torch=(1, 8))
-    assert "is_torch_compiling" not in after
+    assert "_is_torch_compiling" not in after
 
 
 def test_two_fixes_share_one_question_and_a_later_one_finds_it(tmp_path: Path) -> None:
@@ -84,4 +84,14 @@ def test_two_fixes_share_one_question_and_a_later_one_finds_it(tmp_path: Path) -
 
 
 def test_a_newer_torch_is_asked_directly() -> None:
-    assert "is_torch_compiling" not in fixed(GUARD, target_torch=(2, 1))[0]
+    assert "_is_torch_compiling" not in fixed(GUARD, target_torch=(2, 1))[0]
+
+
+def test_other_files_that_import_everything_do_not_get_the_question(tmp_path: Path) -> None:
+    """A function of the project with the name that the helper would have without an underscore stays what it is."""
+    other = "def is_torch_compiling():\n    return 1\n\n\nfrom model import *\n"
+    after, _ = fixed_among(tmp_path, GUARD, {"other.py": other}, target_torch=(1, 8))
+    assert ASKS in after
+    names: dict[str, Any] = {}
+    exec(after, names)
+    assert {name for name in names if not name.startswith("_")} == {"torch", "nn", "Model"}

@@ -84,8 +84,10 @@ class ProjectIndex(Definitions):
     def heirs(self, qualified: str) -> tuple[str, ...]:
         """See `IndexView.heirs`."""
         if self._heirs is None:
+            from graphmend_codemod.project.index.outside import inheriting
+
             found: dict[str, list[str]] = {}
-            for module in self._all():
+            for module in inheriting(self._all(), self._others, self.module_at):
                 for item in module.summary.classes:
                     own = f"{module.summary.name}.{item.qualname}"
                     for ancestor in self.linear(own)[1:] if item.bases else ():

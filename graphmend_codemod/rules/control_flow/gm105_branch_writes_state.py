@@ -11,7 +11,8 @@ compile path, too. So moving averages of observed ranges, which begin with the f
 
 A branch without `else` selects between the new value and the one that the attribute has: a state that grows with the
 longest input (dynamic rotary embeddings) is computed for every input, and kept where it would not be replaced. A Python
-number that the same call gives is written in any case.
+number that the same call gives has to be the one that is there. Methods that a branch calls must do nothing but
+compute.
 
 A branch that initialises parameters or buffers once, under a flag that is kept in a buffer
 (`if not self.done: self.scale.data = 1 / x.std(0); self.done.fill_(True)`), is computed for every input, and each
@@ -56,6 +57,7 @@ from graphmend_codemod.rules.proofs.memory.branch_writes import (
 )
 from graphmend_codemod.rules.proofs.memory.growing_state import alike, growing_edit, larger_of
 from graphmend_codemod.rules.proofs.memory.initialised_state import FILLS, initialising_edit
+from graphmend_codemod.rules.proofs.memory.skipped_writes import asked_of
 from graphmend_codemod.rules.proofs.select.identity import why_attributes_must_stay
 
 rule = Rule(
@@ -191,7 +193,7 @@ def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
     for name in sorted({each for arm in others for each in taken.writes.keys() ^ arm.writes.writes.keys()}):
         raise NotProven(f"`self.{name}` is written in only one branch")
     lines = [*taken.lines, *(others[0].writes.lines if len(others) == 1 else [])]
-    facts, selects = [*_asked_of_buffers(site, condition), *condition.facts], []
+    facts, selects = [*condition.facts], []
     chosen = condition.text
     if len(taken.writes) > 1 and not taken.writes.keys().isdisjoint(_own_names(site, condition)):
         chosen = site.free_name("first", "first_is_taken")  # what the second select asks, the first has written
@@ -201,8 +203,10 @@ def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
     for name, write in taken.writes.items():
         facts.append(alike(named[name], named_too[name]))
         selects.append(_selected(site, name, chosen, named[name], named_too[name], write, others))
-    known = list(dict.fromkeys(each for arm in others for each in arm.known))
-    return computed_in_front(site, node, known, lines, facts, selects)
+    known = dict.fromkeys([*_asked_of_buffers(site, condition), *(each for arm in others for each in arm.known)])
+    for name, write in taken.writes.items():
+        known |= dict.fromkeys(asked_of([write, *(arm.writes.writes[name] for arm in others)]))
+    return computed_in_front(site, node, list(known), lines, [each for each in facts if each not in known], selects)
 
 
 def _named_in_arms(site: Site, arms: list[Arm], lines: list[str]) -> dict[str, str]:

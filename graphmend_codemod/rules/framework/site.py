@@ -26,7 +26,7 @@ from graphmend_codemod.rules.framework.site_text import SiteText
 
 T = TypeVar("T")
 TORCH_NAMES = ("torch", "th", "T", "pt")
-ASKS_OLDER_TORCH = "is_torch_compiling"
+ASKS_OLDER_TORCH = "_is_torch_compiling"
 _BINDS = (
     (":=", r"\bNAME\s*:="),
     ("case", r"\n[ \t]*case\s[^\n#]*\bNAME\b(?!\.)[^\n#]*:"),

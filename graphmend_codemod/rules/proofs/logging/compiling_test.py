@@ -14,8 +14,8 @@ from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.site import Site
 
 _WITHOUT_TORCH = Helper(
-    "is_torch_compiling",
-    '''def is_torch_compiling():
+    "_is_torch_compiling",
+    '''def _is_torch_compiling():
     """True while torch.compile traces. Does not import torch: where nobody has, nothing is compiled."""
     if sys.modules.get("torch") is not None:
         import torch

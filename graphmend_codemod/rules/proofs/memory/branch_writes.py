@@ -10,13 +10,14 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.literals import number_of
 from graphmend_codemod.analysis.patterns import elements_of, is_attribute
-from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
 from graphmend_codemod.rules.proofs.memory.cached_values import cached_value, why_it_is_needed, why_it_may_change
+from graphmend_codemod.rules.proofs.memory.computed_anyway import demand_no_effects, written_later
 
 
 def self_name(site: Site) -> str | None:
@@ -33,11 +34,15 @@ def own_attribute(site: Site, node: ast.expr) -> str | None:
 
 
 class AttributeWrite(NamedTuple):
-    """One attribute's new value: as an assignment, or as `register_buffer` with the keyword arguments `rest`."""
+    """One attribute's new value: as an assignment, or as `register_buffer` with the keyword arguments `rest`.
+
+    `site` is the place of the statement that writes it.
+    """
 
     value: str
     node: ast.expr
     registers: bool
+    site: Site
     rest: tuple[str, ...] = ()
 
 
@@ -111,6 +116,11 @@ def _compute(site: Site, node: ast.Assign, branch: BranchWrites) -> None:
     changes = why_it_may_change(site, node.value, self_name(site))
     if changes is not None:
         raise NotProven(changes)
+    read = demand_no_effects(site, node.value, self_name(site))
+    read |= {name for part in walk(node.value) if isinstance(part, ast.expr) and (name := _read(site, part))}
+    for name in sorted(read):
+        if (later := written_later(site, name)) is not None:
+            raise NotProven(f"{later}, and the branch would keep the value of the first call")
     target = node.targets[0]
     names = []
     for element in elements_of(target):
@@ -131,6 +141,12 @@ def _compute(site: Site, node: ast.Assign, branch: BranchWrites) -> None:
     branch.lines.append(site.call(before, given, deeper=1, after=")" if head.endswith("(") else ""))
 
 
+def _read(site: Site, node: ast.expr) -> str | None:
+    """`a` for `self.a`, unless that is a method."""
+    name, facts = own_attribute(site, node), site.evaluator.scope.class_facts
+    return None if facts is not None and name in facts.methods else name
+
+
 def arguments_of(site: Site, node: ast.expr) -> tuple[str, ...]:
     """A call's head with its opening bracket and its arguments; any other expression as it is."""
     if not isinstance(node, ast.Call):
@@ -146,7 +162,7 @@ def _assignment(site: Site, statement: ast.Assign, branch: BranchWrites) -> None
     if _moves_itself(site, statement.value, name):
         branch.stands_for[name] = text
     else:
-        _write(site, name, AttributeWrite(text, statement.value, False), branch)
+        _write(site, name, AttributeWrite(text, statement.value, False, site), branch)
 
 
 def _moves_itself(site: Site, node: ast.expr, name: str) -> bool:
@@ -166,7 +182,8 @@ def _registration(site: Site, call: ast.Call, branch: BranchWrites) -> None:
     if not isinstance(name, str):
         raise NotProven("the buffer's name is not a constant")
     rest = tuple(site.text(word) for word in call.keywords)
-    _write(site, name, AttributeWrite(_substituted(site, call.args[1], branch), call.args[1], True, rest), branch)
+    text = _substituted(site, call.args[1], branch)
+    _write(site, name, AttributeWrite(text, call.args[1], True, site, rest), branch)
 
 
 def _write(site: Site, name: str, write: AttributeWrite, branch: BranchWrites) -> None:

@@ -17,14 +17,18 @@ from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import computed_in_front, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.memory.computed_anyway import demand_no_effects
 
 
 @dataclass(eq=False, repr=False)
 class _Branch:
-    """What the compile path computes, and the attributes that it writes: name, value, and arguments if a buffer."""
+    """What the compile path computes, and the attributes that it writes: name, value, and arguments if a buffer.
+
+    `numbers` are attributes that get a Python number where the branch is taken, with the name of the number.
+    """
 
     lines: list[str] = field(default_factory=list)
-    numbers: list[str] = field(default_factory=list)
+    numbers: dict[str, str] = field(default_factory=dict)
     writes: list[tuple[str, str, list[str] | None]] = field(default_factory=list)
     moved: dict[str, str] = field(default_factory=dict)
 
@@ -46,7 +50,12 @@ def growing_edit(site: Site, node: ast.If, own: str) -> Edit:
     facts = [
         alike(value, f"{own}.{name}") for name, value, given in branch.writes if given is not None or name not in read
     ]
-    lines = list(branch.numbers)
+    # A number cannot be selected: it has to be the one that is there.
+    known += [
+        f'isinstance(getattr({own}, "{place.partition(".")[2]}", None), (int, float))' for place in branch.numbers
+    ]
+    facts += (f"(type({n}), {n}) == (type({place}), {place})" for place, n in branch.numbers.items())
+    lines: list[str] = []
     if len(branch.writes) > 1:
         name = site.free_name("outgrown", "changes")
         lines.insert(0, f"{name} = {condition}")
@@ -100,11 +109,12 @@ def _assignment(site: Site, statement: ast.Assign, target: ast.expr, own: str, b
     if isinstance(value, ast.Call) and is_attribute(value.func, own):
         if not isinstance(target, ast.Tuple) or not isinstance(target.elts[0], ast.Name):
             raise NotProven(f"`{speculation.short(statement)}` may have side effects")
+        demand_no_effects(site, value, own)
         names = []
         for each in target.elts:
             if is_attribute(each, own):
                 names.append(site.free_name(each.attr))
-                branch.numbers.append(f"{own}.{each.attr} = {names[-1]}")
+                branch.numbers[f"{own}.{each.attr}"] = names[-1]
             elif isinstance(each, ast.Name):
                 names.append(each.id)
             else:
