@@ -158,11 +158,12 @@ def _importable(diagnostic: Diagnostic, site: Site) -> Diagnostic:
     ]
     spelled = [each for each in imports if any(f"{each.name}." in text for text in texts)]
     bound = [each for each in spelled if not each.for_types]
-    if not imports and "torch" in diagnostic.edit.imports:
+    missing = not imports and "torch" in diagnostic.edit.imports
+    if missing and not scope.index.imports_torch(site.summary.name):
         reason = "this file does not import torch and may be used where torch is not installed; import torch at the top"
     elif spelled and not bound:
         reason = f"this file imports `{spelled[0].name}` only under `TYPE_CHECKING`; import it at the top"
-    elif "torch" in diagnostic.edit.imports and all(each.for_types for each in imports):
+    elif not missing and "torch" in diagnostic.edit.imports and all(each.for_types for each in imports):
         reason = "this file imports torch only under `TYPE_CHECKING`; import it at the top"
     elif bound and all(each.conditional for each in bound) and not _needs_torch(scope, {each.name for each in bound}):
         reason = f"`{bound[0].name}` is imported conditionally, and this function does not use it"

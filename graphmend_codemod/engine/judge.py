@@ -235,8 +235,9 @@ def _asked(unit: _Unit, opaque: bool) -> dict[type[ast.AST], _Matches]:
         kinds.add(ast.IfExp)
     found: dict[type[ast.AST], _Matches] = {}
     lines: dict[Match, Sequence[int] | None] = {}
+    words = {**inside.words, FOREIGN_NAMES: ()} if FOREIGN_NAMES in inside.notes else inside.words
     for kind in kinds:
-        worth = list(worth_asking(kind.__name__, unit.candidates, inside.words))
+        worth = list(worth_asking(kind.__name__, unit.candidates, words))
         worth.sort(key=lambda each: best_rank(each[0], opaque))
         for _, asked in worth:
             if asked.match not in lines:

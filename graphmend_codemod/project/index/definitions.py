@@ -19,6 +19,10 @@ CONSTRUCTORS = ("__init__", "__new__")
 """Methods of modules that run before anything is compiled."""
 
 
+_MOST_IMPORTED = 40
+"""How many modules are looked at for an import of torch."""
+
+
 class Module:
     """A loaded module with its definitions by name. `scopes` are functions in which names may mean something else."""
 
@@ -98,6 +102,24 @@ class Definitions:
         """The module with this name; None where there is none."""
         path = self.layout.path(name)
         return None if path is None else self.module_at(path)
+
+    def imports_torch(self, name: str) -> bool:
+        """See `IndexView.imports_torch`."""
+        todo, seen = [name], set[str]()
+        while todo and len(seen) < _MOST_IMPORTED:
+            parts = todo.pop().split(".")
+            for each in (".".join(parts[: count + 1]) for count in range(len(parts))):
+                module = self.module(each) if each not in seen else None
+                seen.add(each)
+                imports = module.summary.bindings if module is not None else ()
+                for binding in imports:
+                    if binding.kind == "import" and not binding.conditional and not binding.for_types:
+                        source = binding.target.partition(":")[0]
+                        if source.partition(".")[0] == "torch":
+                            return True
+                        path = self._module_of(module, source) if module is not None else None
+                        todo += [self.layout.name(path)] if path is not None else []
+        return False
 
     # -- names ---------------------------------------------------------------------------------------------------
 

@@ -40,6 +40,8 @@ class Answers:
                 name = self._index.caught(first, qualname, int(line)) or ""
             elif kind == "loud":
                 name = str(self._index.is_loud(first))
+            elif kind == "torch":
+                name = str(self._index.imports_torch(first))
             elif kind == "home":
                 home = self._index.home(first)
                 name = "" if home is None else _digest_of(repr(home))
@@ -112,6 +114,11 @@ class RecordingView:
         """See `IndexView.is_loud`."""
         self.asked["loud", name, ""] = None
         return self._index.is_loud(name)
+
+    def imports_torch(self, module: str) -> bool:
+        """See `IndexView.imports_torch`."""
+        self.asked["torch", module, ""] = None
+        return self._index.imports_torch(module)
 
     def home(self, qualified: str) -> tuple[Home, str] | None:
         """See `IndexView.home`."""

@@ -145,6 +145,9 @@ class IndexView(Protocol):
         NeedsProject if not all were read.
         """
 
+    def imports_torch(self, module: str) -> bool:
+        """True for a module that nobody imports without torch: a package around it, or what these import, needs it."""
+
     def home(self, qualified: str) -> tuple[Home, str] | None:
         """The file of a function or class of the project, and its name in there; None where not all files were read."""
 

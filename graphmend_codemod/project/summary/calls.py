@@ -47,6 +47,7 @@ _LAMBDAS = frozenset({"filter", "reduce", "sorted", "max", "min"})
 _LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "LayerNorm", "BatchNorm2d", "Embedding", "Sequential"})
 _OF_MATH = frozenset({"ceil", "exp", "floor", "isfinite", "isinf", "isnan", "log", "log2", "pow", "sqrt"})
 _NUMPY = ("np.", "numpy.")
+_LIBRARIES = (*_NUMPY, "torch.")
 _FUNCTIONAL = ("F.", "nn.functional.", "torch.nn.functional.")
 _REFUSED_MODULES = ("np.polynomial.", "numpy.polynomial.", "scipy.")
 _TESTS = frozenset({ast.Name, ast.BoolOp, ast.Compare})
@@ -81,6 +82,7 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
         or spelled.startswith(_REFUSED_MODULES)
         or last in UNKNOWN_TO_TORCH
         or (last in UNKNOWN_AS_NUMPY and spelled.startswith(_NUMPY))
+        or _gets_new_array(node, spelled)
     ):
         body.value = True
     if node.args:
@@ -114,6 +116,12 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
             body.value = True
         if keyword.arg == "out" and type(keyword.value) is ast.Attribute:
             body.writes[Write(keyword.value.attr, dotted(keyword.value.value), "changed")] = None
+
+
+def _gets_new_array(node: ast.Call, spelled: str) -> bool:
+    """True for `reflect(np.arange(n))`: a function of the project may do more with an array than Dynamo traces."""
+    made = (each.func for each in node.args if type(each) is ast.Call and type(each.func) is ast.Attribute)
+    return any(dotted(each).startswith(_NUMPY) for each in made) and not spelled.startswith(_LIBRARIES)
 
 
 def _may_be_foreign(spelled: str, last: str, body: Body) -> bool:
@@ -176,7 +184,7 @@ def _asks_of_arguments(node: ast.Call, spelled: str, last: str, body: Body) -> b
     if last == "roll":
         return any(isinstance(each, ast.Call) for each in _operands(node))
     if last == "pad":
-        return body.lines.keeps_integers
+        return body.lines.keeps_integers or spelled.startswith(_NUMPY)
     if last == "range":
         return any(_is_tensor_like(each, body) for each in node.args)
     if last in _LAMBDAS:

@@ -14,6 +14,15 @@ A clock that only messages tell reads 0.0 where these are left out; compiled cod
 `x.new().resize_(size)` resizes a tensor that nobody else knows: it is `x.new_empty(size)`.
 `copy.copy` of a dict, list or set is its own `copy()`. Flags of cuDNN are left out where there is no device of CUDA;
 with one, the graph breaks there as before.
+
+**Constants.** An array that numbers alone decide (`scipy.signal.get_window`, `librosa.filters.mel`, the nodes of a
+quadrature, the index table of a padding) is computed while torch.compile traces: a helper under
+`torch.compiler.assume_constant_result` runs the author's expression, and the graph holds a copy of the result. The
+functions have to be ones of NumPy, SciPy, librosa and PyWavelets that are known to do nothing but compute, or
+functions of the project that use only these and their arguments; Dynamo guards the function of the project that is
+called. Numbers are asked for while tracing. A size that torch.compile made dynamic breaks the graph there, as before.
+What these functions warn of appears once for each compilation.
+
 A progress bar that is kept in a name may be told things, so it is left alone. Warnings of deprecated functions and the
 bar itself do not appear from compiled code.
 """
@@ -26,9 +35,12 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.project.summary.candidates import FOREIGN_NAMES
+from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.constants import computed_arrays
 from graphmend_codemod.rules.proofs.traceable_equivalents import HELPERS, NAMES, Twin, is_choice, replacement, twin_of
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
 
@@ -39,7 +51,12 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(
-        cost=Cost.NONE, compiled_logs="progress bars and warnings of deprecated functions are dropped, others kept"
+        cost=Cost.NONE,
+        compiled_logs=(
+            "progress bars and warnings of deprecated functions are dropped, those of what is computed while tracing "
+            "appear once per compilation, others kept"
+        ),
+        compiled_state="kept; torch.compile notes numbers that it computes among the globals of the file",
     ),
 )
 
@@ -74,6 +91,16 @@ def untraceable(site: Site, statement: ast.stmt) -> Diagnostic | None:
     scriptable = not helpers and not any(is_choice(statement, twin) for twin in twins)
     edit = Edit(replacements, imports=site.imports, helpers=helpers, scriptable=scriptable)
     return Diagnostic(message, edit=edit, node=twins[0].call)
+
+
+@rule.on(ast.Assign, ast.AugAssign, ast.Return, words=("np", "numpy", FOREIGN_NAMES), lines=computed_arrays.lines)
+def computed(site: Site, statement: ast.Assign | ast.AugAssign | ast.Return) -> Diagnostic | None:
+    """`window = torch.from_numpy(scipy.signal.get_window("hann", self.n_fft))`."""
+    found = computed_arrays.arrays_in(site, statement)
+    if not found:
+        return None
+    message = f"computes a constant with a call that Dynamo does not trace: `{speculation.short(found[0].node)}`"
+    return judged(message, lambda: computed_arrays.edit(site, statement, found))
 
 
 def _calls(site: Site, statement: ast.stmt) -> Iterator[ast.Call]:

@@ -12,7 +12,8 @@ from graphmend_codemod.analysis.scope import FunctionNode, body_of, walk
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining import array_functions, cached_constants, method_results, state_updates
+from graphmend_codemod.rules.proofs.constants import cached_functions
+from graphmend_codemod.rules.proofs.outlining import array_functions, method_results, state_updates
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, one_operator
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.library_effects import check_gradient
@@ -41,8 +42,8 @@ def edit(site: Site) -> Edit:
 
 def _edit(site: Site) -> Edit:
     function = site.evaluator.scope.node
-    if cached_constants.is_cached(site):
-        return cached_constants.edit(site)
+    if cached_functions.is_cached(site):
+        return cached_functions.edit(site)
     if site.evaluator.scope.class_qualified is not None:
         return method_results.edit(site) if is_method_with_results(site) else state_updates.edit(site)
     names = _parameters(site, function)

@@ -16,17 +16,26 @@ from graphmend_codemod.rules.framework.site import Site
 
 _CACHES = frozenset({"functools.cache", "functools.lru_cache"})
 _COMMENT = "# torch.compile cannot trace this function: it calls it while it traces, and keeps the result."
-_PLAIN = '''\
+_SOURCE = '''\
 def _are_constants(*given) -> bool:
     """True for numbers, words, None, dtypes and devices, and tuples of them: known while tracing."""
     kinds = (int, float, bool, str, type(None), torch.dtype, torch.device)
     return all(_are_constants(*each) if type(each) is tuple else type(each) in kinds for each in given)'''
+ARE_CONSTANTS = Helper("_are_constants", _SOURCE, shared=True)
+"""Asks for arguments that Dynamo knows while it traces."""
 
 
 def is_cached(site: Site) -> bool:
     """True in a function under `functools.cache` or `lru_cache`."""
     decorators = site.evaluator.scope.node.decorator_list
     return any(site.resolve_global(_called(each)) in _CACHES for each in decorators)
+
+
+def is_hidden(site: Site) -> bool:
+    """True in a cached function of an `autograd.Function`, which Dynamo does not look into."""
+    owner = site.function.rpartition(".")[0]
+    facts = site.evaluator.scope.index.class_facts(f"{site.summary.name}.{owner}") if owner else None
+    return facts is not None and any(each.startswith("torch.autograd.") for each in facts.bases) and is_cached(site)
 
 
 def edit(site: Site) -> Edit:
@@ -47,7 +56,7 @@ def edit(site: Site) -> Edit:
         f"    return torch.compiler.disable({site.function})(*given, **named)",
     ]
     helpers = (
-        Helper("_are_constants", _PLAIN, shared=True),
+        ARE_CONSTANTS,
         Helper(name, "\n".join(made), since="compiler.assume_constant_result"),
     )
     return Edit((Replacement(site.span(body[0]), (path, site.original(body[0]))),), ("torch",), helpers)
@@ -66,8 +75,7 @@ def _check(site: Site, function: FunctionNode) -> None:
     decorators = [site.resolve_global(_called(each)) for each in function.decorator_list]
     if any(each not in _CACHES | known for each in decorators) or (owner and known.isdisjoint(decorators)):
         raise NotProven("the function is decorated")
-    facts = site.evaluator.scope.index.class_facts(f"{site.summary.name}.{owner}") if owner else None
-    if facts is not None and any(each.startswith("torch.autograd.") for each in facts.bases):
+    if is_hidden(site):
         raise NotProven("Dynamo calls cached functions of an `autograd.Function` as a whole; move it out of the class")
     if any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in walk(function)):
         raise NotProven("the function is a generator")

@@ -1,0 +1,1 @@
+"""Proofs for what depends on constants alone, and is computed while torch.compile traces."""

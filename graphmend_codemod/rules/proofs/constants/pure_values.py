@@ -1,0 +1,232 @@
+"""Expressions that numbers alone decide: calls of known functions of libraries, and of functions that use only these.
+
+Functions of the project are read statement by statement, in whatever file they are. What is found is a kind of value,
+and whether Dynamo breaks the graph on the way.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from graphmend_codemod.analysis.callgraph import tree_of
+from graphmend_codemod.analysis.patterns import root_of, stored_names, stores_name
+from graphmend_codemod.analysis.scope import FunctionNode, body_of, defaults_of, dotted, parameter_names, walk
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.constants.libraries import ATTRIBUTES, CONSTANTS, METHODS, Kind, kind_of
+from graphmend_codemod.rules.proofs.untraceable_calls import refused
+from graphmend_codemod.rules.proofs.untraced.other_files import LONGEST
+
+_DEEPEST = 4
+_WRITES_TO = ("out", "where", "subok", "like")
+_OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Compare)
+_REFUSED = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Global, ast.Nonlocal, ast.NamedExpr)
+Leaf = Callable[[ast.expr], "Kind | None"]
+
+
+class Frame(NamedTuple):
+    """Where an expression is: its module, what local names hold, and what is said of all others."""
+
+    module: str
+    names: frozenset[str]
+    kinds: dict[str, Kind]
+    leaf: Leaf
+    depth: int = 0
+
+
+class PureValues:
+    """Reads expressions. `breaks` says whether one of the calls breaks the graph, `called` are the functions of the
+    project that the outermost expression calls, each with whether it gets an array.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site, self._index = site, site.evaluator.scope.index
+        self.breaks = False
+        self.called: list[tuple[ast.expr, bool]] = []
+
+    def kind(self, node: ast.expr, frame: Frame) -> Kind:
+        """What an expression is, whose value depends on nothing but numbers. NotProven where it may be more."""
+        known = frame.leaf(node)
+        if known is not None:
+            return known
+        if isinstance(node, ast.Constant):
+            return Kind.NUMBER
+        if isinstance(node, ast.Name) and node.id in frame.kinds:
+            return frame.kinds[node.id]
+        if isinstance(node, (ast.Tuple, ast.List)):
+            return Kind.NUMBER if {self.kind(each, frame) for each in node.elts} <= {Kind.NUMBER} else Kind.LISTED
+        if isinstance(node, _OPERATORS):
+            operands = (each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
+            return _joined([self.kind(each, frame) for each in operands], node)
+        if isinstance(node, ast.Subscript):
+            return self._element(node, frame)
+        if isinstance(node, ast.Attribute):
+            return self._attribute(node, frame)
+        if isinstance(node, ast.Call):
+            return self._call(node, frame)
+        raise NotProven(f"`{short(node)}` may depend on more than numbers")
+
+    def _element(self, node: ast.Subscript, frame: Frame) -> Kind:
+        owner = self.kind(node.value, frame)
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        bounds = [each for part in parts for each in _bounds(part)]
+        kinds = {self.kind(each, frame) for each in bounds}
+        if owner is Kind.ARRAYS:
+            return Kind.ARRAY if kinds == {Kind.NUMBER} and len(bounds) == 1 else Kind.EITHER
+        if owner is Kind.ARRAY and (Kind.ARRAY in kinds or any(isinstance(part, ast.Slice) for part in parts)):
+            return Kind.ARRAY
+        return Kind.NUMBER if owner is Kind.NUMBER and kinds <= {Kind.NUMBER} else Kind.EITHER
+
+    def _attribute(self, node: ast.Attribute, frame: Frame) -> Kind:
+        qualified = self._resolved(node, frame)
+        if qualified is not None:
+            if qualified in CONSTANTS:
+                return Kind.NUMBER
+            raise NotProven(f"`{short(node)}` may change")
+        if self.kind(node.value, frame) is Kind.ARRAY and node.attr in ATTRIBUTES:
+            return ATTRIBUTES[node.attr]
+        raise NotProven(f"cannot infer what `{short(node)}` is")
+
+    def _call(self, node: ast.Call, frame: Frame) -> Kind:
+        words = [word.arg or "**" for word in node.keywords]
+        if any(word.startswith(("ret", "*")) or word in _WRITES_TO for word in words):
+            raise NotProven(f"`{short(node)}` gets `{words[0]}`")
+        given = [self.kind(each, frame) for each in node.args]
+        named = [self.kind(word.value, frame) for word in node.keywords]
+        qualified = self._resolved(node.func, frame)
+        if qualified is None and isinstance(node.func, ast.Attribute):
+            if self.kind(node.func.value, frame) is Kind.ARRAY and node.func.attr in METHODS:
+                return Kind.ARRAY
+            raise NotProven(f"cannot infer what `{short(node)}` does")
+        found = kind_of(qualified or "", given, named, listed=_is_listed(node))
+        if found is not None:
+            self.breaks |= refused(node, qualified, None) is not None or self._asks_dtype(node, frame)
+            return found
+        return self._followed(node, qualified or "", frame, given, named)
+
+    def _asks_dtype(self, node: ast.Call, frame: Frame) -> bool:
+        """True for `np.array(x, dtype=y.dtype)`: Dynamo does not trace the dtype of an array."""
+        asked = [word.value for word in node.keywords if isinstance(word.value, ast.Attribute)]
+        asked = [each for each in asked if each.attr == "dtype" and self._resolved(each, frame) is None]
+        return any(self.kind(each.value, frame) is Kind.ARRAY for each in asked)
+
+    def _resolved(self, node: ast.expr, frame: Frame) -> str | None:
+        name = dotted(node)
+        if name is None or name.partition(".")[0] in frame.names:
+            return None
+        return self._index.resolve(frame.module, name)
+
+    def _followed(
+        self, node: ast.Call, qualified: str, frame: Frame, given: Sequence[Kind], named: Sequence[Kind]
+    ) -> Kind:
+        """What a function of the project returns that does nothing else."""
+        found = self._defined(qualified) if qualified else None
+        if found is None or found[1].decorator_list or frame.depth == _DEEPEST:
+            raise NotProven(f"`{short(node)}` may depend on more than its arguments")
+        function = found[1]
+        args = function.args
+        positional = [each.arg for each in (*args.posonlyargs, *args.args)]
+        words = [word.arg or "" for word in node.keywords]
+        plain = all(isinstance(default, ast.Constant) for _, default in defaults_of(function))
+        if args.vararg or args.kwarg or len(given) > len(positional) or not plain:
+            raise NotProven(f"cannot infer what the parameters of `{short(node.func)}` hold")
+        kinds = dict.fromkeys(parameter_names(function), Kind.NUMBER)
+        kinds |= dict(zip(positional, given, strict=False)) | dict(zip(words, named, strict=True))
+        if frame.depth == 0:
+            self.called.append((node.func, Kind.ARRAY in {*given, *named}))
+        names = frozenset(kinds) | stored_names(walk(function))
+        inner = Frame(found[0], names, kinds, lambda _: None, frame.depth + 1)
+        return self._returned(function, inner)
+
+    def _defined(self, qualified: str) -> tuple[str, FunctionNode] | None:
+        """The module and the definition of a function at the top level, which nothing replaces."""
+        module, _, name = qualified.rpartition(".")
+        text = self._site.source.text if module == self._site.summary.name else None
+        if text is None:
+            found = self._index.home(qualified)
+            if found is None or len(found[0].text) > LONGEST:
+                return None
+            (module, text), name = found
+        tree = tree_of(text)
+        every = [each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == name]
+        bound = sum(_binds(part, name) for part in walk(tree))
+        return (module, every[0]) if every and bound == 1 and not self._index.writers(name) else None
+
+    def _returned(self, function: FunctionNode, frame: Frame) -> Kind:
+        if any(isinstance(part, _REFUSED) for statement in function.body for part in walk(statement)):
+            raise NotProven(f"`{function.name}` does more than compute")
+        returned: set[Kind] = set()
+        self._run(body_of(function), frame, returned)
+        if len(returned) != 1:
+            raise NotProven(f"cannot infer what `{function.name}` returns")
+        return returned.pop()
+
+    def _run(self, body: Sequence[ast.stmt], frame: Frame, returned: set[Kind]) -> None:
+        for statement in body:
+            if isinstance(statement, ast.Assign):
+                for target in statement.targets:
+                    self._bind(target, self.kind(statement.value, frame), frame)
+            elif isinstance(statement, ast.AugAssign):
+                before = ast.copy_location(ast.Name(root_of(statement.target) or "", ast.Load()), statement)
+                kinds = [self.kind(before, frame), self.kind(statement.value, frame)]
+                self._bind(statement.target, _joined(kinds, statement), frame)
+            elif isinstance(statement, ast.Return) and statement.value is not None:
+                returned.add(self.kind(statement.value, frame))
+            elif isinstance(statement, ast.If):
+                self._branch(statement, frame, returned)
+            elif not isinstance(statement, (ast.Raise, ast.Pass)) and not _is_text(statement):
+                raise NotProven(f"`{short(statement)}` may do more than compute")
+
+    def _branch(self, statement: ast.If, frame: Frame, returned: set[Kind]) -> None:
+        if self.kind(statement.test, frame) is Kind.ARRAY:
+            raise NotProven(f"cannot infer what `{short(statement.test)}` is")
+        taken, left = dict(frame.kinds), dict(frame.kinds)
+        self._run(statement.body, frame._replace(kinds=taken), returned)
+        self._run(statement.orelse, frame._replace(kinds=left), returned)
+        frame.kinds.clear()
+        frame.kinds.update({name: kind for name, kind in taken.items() if left.get(name) is kind})
+
+    def _bind(self, target: ast.expr, kind: Kind, frame: Frame) -> None:
+        """Bind names, or write into an array that a name holds."""
+        if isinstance(target, ast.Name):
+            frame.kinds[target.id] = kind
+        elif isinstance(target, ast.Tuple) and kind in {Kind.ARRAYS, Kind.NUMBER}:
+            for each in target.elts:
+                self._bind(each, Kind.ARRAY if kind is Kind.ARRAYS else kind, frame)
+        elif isinstance(target, ast.Subscript) and self.kind(target.value, frame) is Kind.ARRAY:
+            for each in (each for part in [target.slice] for each in _bounds(part)):
+                self.kind(each, frame)
+        else:
+            raise NotProven(f"`{short(target)}` may be something that lasts")
+
+
+def _joined(kinds: Sequence[Kind], node: ast.AST) -> Kind:
+    if Kind.ARRAYS in kinds or Kind.LISTED in kinds:
+        raise NotProven(f"cannot infer what `{short(node)}` is")
+    return Kind.ARRAY if Kind.ARRAY in kinds else Kind.EITHER if Kind.EITHER in kinds else Kind.NUMBER
+
+
+def _bounds(part: ast.expr) -> list[ast.expr]:
+    """The expressions in an index: the three of a slice, or the index itself."""
+    if isinstance(part, ast.Slice):
+        return [each for each in (part.lower, part.upper, part.step) if each is not None]
+    if isinstance(part, ast.Tuple):
+        return [each for element in part.elts for each in _bounds(element)]
+    return [part]
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return node.name == name
+    return stores_name(node, name) or (isinstance(node, ast.alias) and (node.asname or node.name) == name)
+
+
+def _is_listed(node: ast.Call) -> bool:
+    return bool(node.args) and isinstance(node.args[0], (ast.List, ast.Tuple))
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
