@@ -256,6 +256,48 @@ def test_functions_of_other_files_are_followed_where_nothing_replaces_them(tmp_p
         assert ("elif torch.any(mask)" in after) is taken, (text, other)
 
 
+def test_bounds_that_are_written_out_are_not_asked() -> None:
+    top = "def above(x, low):\n    if x.min() < low:\n        raise ValueError\n    return x - low"
+    assert "0 >= " not in fixed(_small("y[m] = above(x[m], -1.5)", top=top))[0]
+    assert "may raise where no row is selected" in _reasons(_small("y[m] = above(x[m], 0.5)", top=top))[0]
+    counted = "def few(x, n):\n    if n * 2 > 4:\n        raise ValueError\n    return x * n"
+    assert "elif m.any()" in fixed(_small("y[m] = few(x[m], 2)", top=counted))[0]
+    assert "may be reached" in _reasons(_small("y[m] = few(x[m], 3)", top=counted))[0]
+
+
+def test_known_integers_are_declined_where_zeros_would_not_do() -> None:
+    first, *_ = _reasons(_small("k[m] = h[m] // h[m]", before="h = x.long()\nk = h * 0", rest="y = y + k"))
+    assert "`h` holds integers" in first
+
+
+@pytest.mark.parametrize("joined", ["torch.min(x, x * 2)", "torch.cat([x[:, None], x[:, None]], dim=-1).amax(-1)"])
+def test_what_several_tensors_of_rows_give_stays_apart(joined: str) -> None:
+    source = _small("y[m] = both(x[m])", top=f"def both(x):\n    return {joined}")
+    after, _ = fixed(source)
+    assert "elif m.any()" in after
+    compiles(after, ["torch.tensor([4.0, -1.0]), torch.tensor([True, False])"], scenarios=_TRAINED)
+    for other in ("torch.cat([x, x])", "torch.cat([x[:, None], x[:, None]], dim=0)", "torch.stack([x, x])"):
+        assert "elif m.any()" not in fixed(source.replace(joined, other))[0]
+
+
+def test_an_annotated_assignment_is_one() -> None:
+    source = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        y = x * 2
+        if x.sum() > 0:
+            y: torch.Tensor = x * 3
+        return y
+"""
+    after, _ = fixed(source)
+    assert "torch.where" in after
+    compiles(after, ["torch.ones(2)", "-torch.ones(2)"])
+
+
 def test_a_compile_path_that_stands_in_a_function_is_followed() -> None:
     once, _ = fixed(_MODEL, select=("GM301",))
     assert "torch._assert_async" in once

@@ -133,7 +133,7 @@ def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -
     return Diagnostic(message, edit=region.edit)
 
 
-@rule.on(ast.If, candidate="test", when=_is_plain_if)
+@rule.on(ast.If, candidate="test", words={INDEXED, "masked_select"}, when=_is_plain_if)
 def test_around_rows(site: Site, node: ast.If) -> Diagnostic | None:
     """`if mask.any(): y[mask] = f(x[mask])`."""
     asked = _asked_around(site, node)

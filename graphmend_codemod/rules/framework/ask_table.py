@@ -126,7 +126,7 @@ QUESTIONS = {
         ("opaque.gm801_opaque_region", 1, "test", ""),
         ("opaque.gm801_opaque_region", 2, "recorded", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect copy flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random resize_ sdp_kernel time tqdm trange"),
-        ("dynamic_shapes.gm510_rows_under_mask", 0, "test", ""),
+        ("dynamic_shapes.gm510_rows_under_mask", 0, "test", "[] masked_select"),
         ("readback.gm411_fixed_size_form", 0, "", "[] argwhere masked_select nonzero one_hot repeat_interleave roll tolist"),
         ("readback.gm409_number_of_range", 0, "test", ""),
         ("readback.gm405_arange_end_readback", 0, "", "arange"),

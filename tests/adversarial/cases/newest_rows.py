@@ -268,3 +268,121 @@ for _name, (_made, _net) in {
             inputs=(_X, _N, _Z),
             varied=False,
         )
+
+tested = Group("rows of a mask that is tested")
+_TESTS = {
+    "plain": "if m.any():\n    y[m] = twice(x[m])",
+    "two": "if m.any():\n    y[m], z[m] = pair(x[m])",
+    "twice": "if m.any():\n    y[m] = twice(x[m])\n    z[m] = y[m].log()",
+    "added": "if m.any():\n    y[m] += x[m] * 2",
+    "added integers": "h = x.nan_to_num(0, 9, -9).long()\nk = h * 0\nif m.any():\n    k[m] += h[m] // h[m]\ny = y + k",
+    "remainder of integers": "h = x.nan_to_num(0, 9, -9).long()\nk = h * 0\nif m.any():\n    k[m] = torch.fmod(h[m], h[m])\ny = y + k",
+    "division in a function": "h = x.nan_to_num(0, 9, -9).long()\nk = h * 0\nif m.any():\n    k[m] = part(h[m], h[m])\ny = y + k",
+    "rounded division": "h = x.nan_to_num(0, 9, -9).long()\nk = h * 0\nif m.any():\n    k[m] = torch.div(h[m], h[m], rounding_mode='floor')\ny = y + k",
+    "by a sum": "if m.sum() > 0:\n    y[m] = twice(x[m])",
+    "by all": "if not m.all():\n    y[~m] = twice(x[~m])",
+    "by any of another": "if (x > -100).any():\n    y[m] = twice(x[m])",
+    "by none": "if not m.any():\n    y[m] = twice(x[m])",
+    "inverse in the branch": "if m.any():\n    y[~m] = twice(x[~m])",
+    "sure": "if m.any():\n    y[m] = sure(x[m])",
+    "sure that fails": "if (x == x).any():\n    m = x == x\n    y[m] = sure(x[m])",
+    "above a bound below zero": "if m.any():\n    y[m] = above(x[m], -1.0)",
+    "above a bound over zero": "if m.any():\n    y[m] = above(x[m], 0.5)",
+    "above a bound that is a tensor": "low = x.new_tensor(0.5)\nif m.any():\n    y[m] = above(x[m], low)",
+    "above a bound, integers": "h = x.nan_to_num(0, 9, -9).abs().to(torch.uint8)\nk = h * 0\nif m.any():\n    k[m] = above(h[m], -1)\ny = y + k",
+    "sizes": "if m.any():\n    y[m] = few(x[m], 3)",
+    "sizes that pass": "if m.any():\n    y[m] = few(x[m], 2)",
+    "size of an attribute": "if m.any():\n    y[m] = few(x[m], self.count)",
+    "raises always": "if m.any():\n    y[m] = never(x[m])",
+    "prints": "if m.any():\n    y[m] = noisy(x[m])",
+    "draws": "if m.any():\n    y[m] = drawn(x[m])",
+    "draws for itself": "if m.any():\n    y[m] = x[m] * torch.rand(())",
+    "draws beside": "if m.any():\n    k = torch.rand(())\n    y[m] = twice(x[m])\ny = y + torch.rand(())",
+    "counts calls": "if m.any():\n    self.count += 1\n    y[m] = twice(x[m])\ny = y + self.count",
+    "counts calls in a call": "if m.any():\n    y[m] = x[m] * self.counted()\ny = y + self.count",
+    "counts calls in a list": "if m.any():\n    k = [self.counted()]\n    y[m] = twice(x[m])\ny = y + self.count",
+    "looked up": "w = torch.tensor([-1.0, 0.0, 1.0]).expand(*x.shape, 3)\nif m.any():\n    y[m] = taken(x[m], w[m, :])",
+    "looked up from one": "w = torch.tensor([0.5, 2.0]).expand(*x.shape, 2)\nif m.any():\n    y[m] = taken(x[m], w[m, :])",
+    "looked up without a test": "w = torch.tensor([0.5, 2.0]).expand(*x.shape, 2)\ny[m] = taken(x[m], w[m, :])",
+    "looked up under its bound": "w = torch.tensor([-0.5, 2.0]).expand(*x.shape, 2)\nm = (x >= -0.5) & (x <= 3.0)\nif m.any():\n    y[m] = taken(x[m], w[m, :])",
+    "kept name": "k = 1\nif m.any():\n    k = 2\n    y[m] = twice(x[m])\ny = y * k",
+    "kept rows": "r = x\nif m.any():\n    r = x[m]\n    y[m] = r * 2\ny = y + r.sum()",
+    "mask bound in the branch": "if m.any():\n    m = ~m\n    y[m] = twice(x[m])",
+    "mask bound after": "if m.any():\n    y[m] = twice(x[m])\n    m = ~m\ny = y * m",
+    "tensor bound in the branch": "if m.any():\n    x = x * 2\n    y[m] = twice(x[m])\ny = y + x",
+    "fill beside": "if m.any():\n    y[m] = twice(x[m])\n    z[m] = 7.0",
+    "fill of a tensor beside": "if m.any():\n    y[m] = twice(x[m])\n    z[m] = x.max()",
+    "fill elsewhere": "if m.any():\n    y[m] = twice(x[m])\n    z[0] = 7.0",
+    "alias": "z = y\nif m.any():\n    y[m] = twice(x[m])\n    z[m] += x[m]",
+    "into the argument": "if m.any():\n    x[m] = twice(x[m])\ny = y + x",
+    "into a view": "v = y[:1]\nif m[:1].any():\n    v[m[:1]] = twice(x[:1][m[:1]])",
+    "with a flag": "if self.training and m.any():\n    y[m] = twice(x[m])",
+    "with a flag that changes": "if self.counted() > 1 and m.any():\n    y[m] = twice(x[m])\ny = y + self.count",
+    "or": "if self.training or m.any():\n    y[m] = twice(x[m])",
+    "behind another": "if self.training:\n    y = y + 1\nelif m.any():\n    y[m] = twice(x[m])",
+    "with another way": "if m.any():\n    y[m] = twice(x[m])\nelse:\n    y = y - 1",
+    "both ways of a flag": "if m.any():\n    if self.training:\n        y[m] = twice(x[m])\n    else:\n        y[m] = x[m] - 1",
+    "a flag around an effect": "if m.any():\n    if self.training:\n        self.count += 1\n    y[m] = twice(x[m])\ny = y + self.count",
+    "returned": "if m.any():\n    y[m] = twice(x[m])\n    return y",
+    "joined": "if m.any():\n    y[m] = joined(x[m])",
+    "joined along rows": "if m.any():\n    y[m] = torch.cat([x[m]], dim=0) * 2",
+    "nan of zeros and gradients": "if m.any():\n    y[m] = x[m].sqrt() / x[m]",
+    "rows of layers": "h = self.linear(x)\nif m.any():\n    y[m] = h[m].exp()",
+    "caught": "try:\n    if m.any():\n        y[m] = above(x[m], 0.5)\nexcept ValueError:\n    y = y - 5",
+    "in a loop": "for k in range(2):\n    if m.any():\n        y[m] = y[m] + x[m] * k",
+}
+for _name, _body in _TESTS.items():
+    for _when, _mask in {"some": "x > 0.7", "none": "x > 100"}.items():
+        tested.add(
+            f"{_name}, {_when}",
+            f"m = {_mask}\ny, z = torch.zeros_like(x), x * 0.5\n{_body}\nreturn y, z",
+            top="""
+            def twice(x):
+                return x * 2
+
+            def pair(x):
+                return x * 2, x - 1
+
+            def sure(x):
+                assert x.min() > 0
+                return x.log()
+
+            def above(x, low):
+                if x.min() < low:
+                    raise ValueError("low")
+                return x - low
+
+            def few(x, n):
+                if n > 2:
+                    raise ValueError("many")
+                return x * n
+
+            def never(x):
+                raise ValueError("never")
+
+            def noisy(x):
+                print("rows")
+                return x
+
+            def drawn(x):
+                return x + torch.rand(())
+
+            def part(x, y):
+                return x // y
+
+            def taken(x, w):
+                at = (x[..., None] >= w).sum(-1) - 1
+                return w.gather(-1, at[..., None])[..., 0]
+
+            def joined(x):
+                return torch.cat([x[:, None], x[:, None] * 2], dim=-1).sum(-1)
+            """,
+            init="self.count = 1\nself.linear = nn.Linear(3, 3)",
+            methods="""
+            def counted(self):
+                self.count += 1
+                return self.count
+            """,
+            inputs=(_X, _N),
+            varied=False,
+        )

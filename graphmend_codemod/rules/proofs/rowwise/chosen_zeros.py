@@ -13,10 +13,10 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
 from graphmend_codemod.rules.proofs.rowwise.masked_reads import MaskedReads
-from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
+from graphmend_codemod.rules.proofs.rowwise.row_values import UNKNOWN, NotRowwise, at_zero
 
 _PLAIN = (ast.Name, ast.Constant, ast.UnaryOp, ast.USub, ast.Load)
-_SIGNS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_SIGNS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def zero_is_chosen(reads: MaskedReads) -> list[str]:
@@ -48,12 +48,22 @@ def _at_zero(reads: MaskedReads, node: ast.expr) -> list[str] | None:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd):
         left, right = _at_zero(reads, node.left), _at_zero(reads, node.right)
         return None if left is None or right is None else [*left, *right]
-    if not isinstance(node, ast.Compare) or len(node.ops) != 1 or type(node.ops[0]) not in _SIGNS:
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], _SIGNS):
         return None
     site, number = reads.site, node.comparators[0]
     plain = all(isinstance(part, _PLAIN) for part in ast.walk(number))
     if site.text(node.left) not in reads.sources or not plain:
         return None
+    known = _number(number)
+    found = at_zero(type(node.ops[0]), known, site.text(number))
     names = [name for name in sorted(all_names(number)) if name not in reads.numbers]
     asked = [f"isinstance({name}, (int, float))" for name in names]
-    return [*asked, f"0 {_SIGNS[type(node.ops[0])]} {site.text(number)}"]
+    return None if found is None else [*asked, *found]
+
+
+def _number(node: ast.expr) -> object:
+    """What is written out; `UNKNOWN` for what has to be asked."""
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return UNKNOWN

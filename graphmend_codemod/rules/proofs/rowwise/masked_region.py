@@ -250,8 +250,16 @@ class Rewriter(MaskedLosses):
         if both:
             raise NotRowwise(f"`{both[0]}` stands beside selected rows without being selected")
         ranged = zero_is_chosen(self) if self.ranged else []
+        self._demand_floating([*ranged, *self.conditions])
         facts = [*self._facts(), *ranged, *self.conditions, *self._certain()]
         return "\n    ".join([site.header(word, [site.compiling, *asked, *facts]), COMMENT, *self.lines])
+
+    def _demand_floating(self, asked: Sequence[str]) -> None:
+        for text, (node, _) in self.tensors.items():
+            known = self.site.value(node)
+            integers = known.is_tensor and (known.dtype or "").startswith("torch.")
+            if integers and not known.is_floating and f"{text}.is_floating_point()" in asked:
+                raise NotRowwise(f"`{text}` holds integers, for which the zeros that stand in without rows may not do")
 
     def _certain(self) -> list[str]:
         certain = CertainCalls(self.site, self.calls)

@@ -9,12 +9,14 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.proofs.rowwise.row_values import (
+    ARITHMETIC,
     ELEMENTWISE,
     NUMBER,
     OTHER,
     Held,
     NotRowwise,
     What,
+    calculated,
     compared,
     constant,
     decision,
@@ -33,7 +35,6 @@ SOME = "a row is chosen"
 """Stands among what names hold where at least one row was chosen."""
 
 _PYTHON = frozenset("abs bool float int len max min pow round str sum".split())
-_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult)
 _OF_ROWS = frozenset({"dtype", "device", "is_cuda"})
 
 
@@ -130,11 +131,12 @@ class RowExpressions:
     def _calculated(self, held: list[Held], node: ast.expr) -> Held:
         """A number made of numbers, and how the function of the site spells it."""
         texts = list(map(spelling, held))
+        known = calculated(node, held)
         plain = isinstance(node, ast.Compare) or (
-            isinstance(node, (ast.BinOp, ast.UnaryOp)) and isinstance(node.op, (*_ARITHMETIC, ast.USub))
+            isinstance(node, (ast.BinOp, ast.UnaryOp)) and type(node.op) in {*ARITHMETIC, ast.USub}
         )
-        if not plain or not all(texts):
-            return NUMBER
+        if known.known or not plain or not all(texts):
+            return known
         given = [ast.parse(text, mode="eval").body for text in texts]
         made: ast.expr
         if isinstance(node, ast.BinOp):

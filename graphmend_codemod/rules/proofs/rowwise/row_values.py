@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import enum
-from collections.abc import Sequence
+import operator as operators
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
@@ -227,10 +228,35 @@ def compared(left: Held, sign: ast.cmpop, right: Held) -> tuple[tuple[str, ...] 
     text = spelling(number)
     if left.zero is right.zero or number.what is not What.NUMBER or not (text and zero.spelled):
         return None, None
-    floating = f"{zero.spelled}.is_floating_point()"  # in an unsigned dtype -1 is a large number
-    if name in _STRICT:
-        return (floating, f"0 {_STRICT[name]} {text}"), None
-    return None, (floating, f"0 {_LOOSE[name]} {text}") if name in _LOOSE else None
+    if name not in _STRICT and name not in _LOOSE:
+        return None, None
+    asked = at_zero(_STRICT.get(name, name), number.constant if number.known else UNKNOWN, text)
+    # In an unsigned dtype -1 is a large number.
+    found = None if asked is None else (f"{zero.spelled}.is_floating_point()", *asked)
+    return (found, None) if name in _STRICT else (None, found)
+
+
+def at_zero(sign: type[ast.cmpop], number: object, text: str) -> tuple[str, ...] | None:
+    """The condition `0 < number`, none where that is known to be true, and None where it is known to be false."""
+    word, compare = _SIGNS[sign]
+    if isinstance(number, (int, float)):
+        return () if compare(0, number) else None
+    return (f"0 {word} {text}",)
+
+
+def calculated(node: ast.expr, values: Sequence[Held]) -> Held:
+    """What arithmetic and comparisons of known numbers give."""
+    given = [each.constant for each in values]
+    first = given[0]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(first, (int, float)):
+        return constant(-first)
+    numbers = [each for each in given if isinstance(each, (int, float))]
+    if len(numbers) == len(given) == 2:
+        if isinstance(node, ast.Compare) and type(node.ops[0]) in _SIGNS:
+            return constant(_SIGNS[type(node.ops[0])][1](numbers[0], numbers[1]))
+        if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
+            return constant(ARITHMETIC[type(node.op)](numbers[0], numbers[1]))
+    return NUMBER
 
 
 def spelling(held: Held) -> str:
@@ -239,8 +265,19 @@ def spelling(held: Held) -> str:
     return repr(held.constant) if plain else held.spelled
 
 
-_STRICT: dict[type[ast.cmpop], str] = {ast.Lt: ">=", ast.Gt: "<="}
-_LOOSE: dict[type[ast.cmpop], str] = {ast.LtE: "<=", ast.GtE: ">="}
+ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operators.add,
+    ast.Sub: operators.sub,
+    ast.Mult: operators.mul,
+}
+_SIGNS: dict[type[ast.cmpop], tuple[str, Callable[[float, float], bool]]] = {
+    ast.Lt: ("<", operators.lt),
+    ast.Gt: (">", operators.gt),
+    ast.LtE: ("<=", operators.le),
+    ast.GtE: (">=", operators.ge),
+}
+_STRICT: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.GtE, ast.Gt: ast.LtE}
+_LOOSE = frozenset({ast.LtE, ast.GtE})
 _MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.Gt,
     ast.Gt: ast.Lt,
@@ -263,6 +300,8 @@ def _along(name: str, first: Held, rest: list[Held], given: dict[str, ast.expr],
             return rows(rank)
     if others:
         if name == "searchsorted" and rank > 1 and len(rest) == 1 and others[0].rank == rank:
+            return rows(rank)
+        if name in {"min", "max"} and len(rest) == 1 and others[0].rank == rank:
             return rows(rank)
         raise NotRowwise("it gets several tensors")
     if name in _ALONG or name in {"unsqueeze", "sort", "argsort", "max", "min", "median", *_REDUCES}:

@@ -46,14 +46,13 @@ def assignments(body: Sequence[ast.stmt]) -> tuple[Assignment, ...]:
     for statement in body:
         if isinstance(statement, ast.Pass):
             continue
-        if (
-            isinstance(statement, ast.Assign)
-            and len(statement.targets) == 1
-            and isinstance(statement.targets[0], ast.Name)
-        ):
-            found.append(Assignment(statement, statement.targets[0].id, statement.value))
-        else:
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            targets = [statement.target]  # nobody evaluates the annotation of a variable
+        value = getattr(statement, "value", None)
+        if len(targets) != 1 or not isinstance(targets[0], ast.Name) or value is None:
             raise NotProven(_why_no_assignment(statement))
+        found.append(Assignment(statement, targets[0].id, value))
     return tuple(found)
 
 
