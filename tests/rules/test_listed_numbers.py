@@ -199,3 +199,11 @@ return self.linear(xs[0]) + n
     assert "type(given) in (list, tuple)" in after
     behaves(model(body), after, INPUTS)
     compiles(after, INPUTS, strict=False)
+
+
+@pytest.mark.parametrize("numbers", ["[2**62, 2**62]", "[-(2**62), -(2**62), -1]", "[-(2**62), 2]"])
+def test_a_sum_that_64_bits_do_not_hold_is_that_of_the_tensor(numbers: str) -> None:
+    before = model(f"given = {numbers}\ncounts = torch.tensor(given)\nreturn xs[0] * float(counts.sum().item())")
+    after, _ = fixed(before, select=SELECT)
+    assert "-(2**63) <= sum(numbers_in_counts) < 2**63" in after
+    compiles(after, ["torch.ones(2, 3)"], strict=False)

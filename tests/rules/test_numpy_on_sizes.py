@@ -64,3 +64,22 @@ def test_a_product_of_no_sizes_is_a_float(shape: str) -> None:
 def test_a_list_of_nothing_is_no_product_of_integers() -> None:
     after, _ = fixed(model("n = np.prod(self.levels)\n        return x * n"))
     assert "len(self.levels) > 0" in after
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "n = np.prod(self.levels)\n        return x * float(n)",
+        "n = torch.prod(torch.tensor(self.levels)).item()\n        return x * float(n)",
+    ],
+)
+def test_a_product_that_64_bits_do_not_hold_is_that_of_the_array(body: str) -> None:
+    before = model(body).replace("[2, 3]", "[2**40, 2**40]")
+    after, _ = fixed(before)
+    assert "-(2**63) <= math.prod(self.levels) < 2**63" in after
+    compiles(after, ["torch.ones(2, 3)"], scenarios=[Scenario(False, "off")], strict=False)
+
+
+@pytest.mark.parametrize("text", ["f'{n!r}'", "f'{n!a}'", "repr(n)", "ascii(n)"])
+def test_a_number_that_is_shown_as_one_of_numpy_stays_one(text: str) -> None:
+    declined(model(f"n = np.prod(x.shape)\n        return x * len({text})"), "may need a number of NumPy")

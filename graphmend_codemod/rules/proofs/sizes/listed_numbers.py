@@ -119,10 +119,13 @@ def from_lists(site: Site, statement: ast.stmt, found: list[tuple[Read, Listed]]
         if listed.statement not in copies:
             copies[listed.statement] = copy = site.free_name(f"numbers_in_{read.name}")
             replacements.append(_copied(site, listed, copy))
-            number = site.free_name("n", "number")
+            one = site.free_name("n", "number")
             # A bool, or a member of an enum, is an int for `isinstance`, and another one when it is read back.
-            conditions += [copy, f"all(type({number}) is int for {number} in {copy})"]
-        written[id(read.node)] = (read.node, read.number.format(copies[listed.statement]))
+            conditions += [copy, f"all(type({one}) is int for {one} in {copy})"]
+        number = read.number.format(copies[listed.statement])
+        written[id(read.node)] = (read.node, number)
+        if number.startswith("sum("):
+            conditions.append(f"-(2**63) <= {number} < 2**63")  # a tensor counts on from the smallest number
     line = line_of(site.but(written=written), statement)
     path = in_front(site, [statement], [site.compiling, *conditions], [_COMMENT, line])
     return Edit((*replacements, path), imports=site.imports)

@@ -17,7 +17,9 @@ from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape, is_siz
 _SAME_IN_MATH = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
 
 
-_TELL_TYPES = frozenset({"builtins.isinstance", "builtins.type", "builtins.repr"})
+_TELL_TYPES = frozenset({"builtins.isinstance", "builtins.type", "builtins.repr", "builtins.ascii"})
+_AS_WRITTEN = frozenset(map(ord, "ra"))
+"""Conversions of `f"{n!r}"`, which NumPy answers with `np.int64(3)`."""
 _INTEGERS = frozenset({"builtins.int", "numpy.int32", "numpy.int64"})
 
 
@@ -67,9 +69,10 @@ def asked_in_math(site: Site, node: ast.expr) -> list[str]:
     """What has to hold for a number computed with `math` to be the one of NumPy; NotProven where a name is taken."""
     calls = [part for part in walk_in_layers(node) if isinstance(part, ast.Call)]
     products = [part for part in calls if _numpy_function(site, part) == "prod"]
-    conditions = [
-        asked for each in products if not is_shape(each.args[0]) for asked in whole_numbers(site, each.args[0])
-    ]
+    held = [each.args[0] for each in products if not is_shape(each.args[0])]
+    conditions = [asked for each in held for asked in whole_numbers(site, each)]
+    # NumPy counts on from the smallest number behind the largest of 64 bits; sizes are not as many.
+    conditions += [f"-(2**63) <= math.prod({site.text(each)}) < 2**63" for each in held]
     # Of no numbers NumPy makes 1.0, and `math` 1.
     several = [each for each in products if not _is_float(site, each)]
     if several and not is_builtin(site, "len"):
@@ -90,7 +93,8 @@ def demand_no_array(site: Site, statement: ast.stmt, numbers: list[ast.Call]) ->
     target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
     kept = target.id if isinstance(target, ast.Name) and any(statement.value is each for each in numbers) else None  # type: ignore[attr-defined]
     for part in walk(function):
-        inner = [part.value] if isinstance(part, ast.Attribute) else []
+        shown = isinstance(part, ast.FormattedValue) and part.conversion in _AS_WRITTEN
+        inner = [part.value] if isinstance(part, ast.Attribute) or shown else []  # type: ignore[attr-defined]
         if isinstance(part, ast.Call) and site.resolve(part.func) in _TELL_TYPES:
             inner = part.args[:1]
         for each in inner:

@@ -29,8 +29,9 @@ def products_in_front(site: Site, node: ast.stmt, products: list[tuple[ast.Call,
         if not is_shape(sizes) and dotted(sizes) is None:
             raise NotProven(f"`{short(sizes)}` would be computed twice; assign it to a variable first")
         asked, text = whole_numbers(site, sizes), site.text(sizes)
-        # No numbers at all make a floating tensor, whose product is 1.0.
-        conditions += [*([] if is_shape(sizes) else asked), f"len({text}) > 0"]
+        # No numbers at all make a floating tensor, whose product is 1.0; and integers have 64 bits.
+        limit = f"-(2**63) <= math.prod({text}) < 2**63"
+        conditions += [*([] if is_shape(sizes) else [*asked, limit]), f"len({text}) > 0"]
         written[id(part)] = (part, f"math.prod({text})")
     line = site.but(written=written).text(node)
     path = in_front(site, [node], [site.compiling, *dict.fromkeys(conditions)], [line])
