@@ -179,3 +179,15 @@ def test_a_mask_of_another_shape_raises_as_before() -> None:
     exec(after, names)
     with pytest.raises(IndexError, match="mask"):
         torch.compile(names["Model"](), backend="eager")(torch.randn(3, 3))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_could_be_exported_still_can_be(strict: bool) -> None:
+    """Without Dynamo, `torch.export` runs constant functions with tensors that hold nothing."""
+    after, _ = fixed(model(_PAIRS + "y = x[~same].view(n, -1).exp()"))
+    assert "_counted_places(" in after
+    names: dict[str, type[torch.nn.Module]] = {}
+    exec(after, names)
+    module, given = names["Model"](), torch.randn(4, 3)
+    program = torch.export.export(module, (given,), strict=strict)
+    assert torch.equal(program.module()(given), module(given))

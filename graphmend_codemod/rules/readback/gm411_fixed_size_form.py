@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 
 from graphmend_codemod.analysis.scope import INDEXED, Outline
 from graphmend_codemod.analysis.speculation import short
@@ -95,12 +96,18 @@ def _replacements(site: Site, statement: ast.stmt, forms: list[FixedForm]) -> tu
     }
     read = {name for form in forms for condition in form.conditions for name in re.findall(r"[^\W\d]\w*", condition)}
     if nested or not isinstance(statement, _SIMPLE) or not read.isdisjoint(inside - outside):
-        texts = [" and ".join([site.compiling, *form.conditions]) for form in forms]
+        texts = [" and ".join(_asked(site, form.conditions)) for form in forms]
         return tuple(
             replacement(site, statement, Twin(form.node, form.node, form.text, condition))
             for form, condition in zip(forms, texts, strict=True)
         )
-    conditions = dict.fromkeys([site.compiling, *(each for form in forms for each in form.conditions)])
+    conditions = _asked(site, [each for form in forms for each in form.conditions])
     written = {id(form.node): (form.node, form.text) for form in forms}
     comment = _KNOWN if all(form.sized for form in forms) else _COMMENT
-    return (in_front(site, [statement], list(conditions), [comment, line_of(site.but(written=written), statement)]),)
+    return (in_front(site, [statement], conditions, [comment, line_of(site.but(written=written), statement)]),)
+
+
+def _asked(site: Site, conditions: Sequence[str]) -> list[str]:
+    """The conditions behind the question for the compiler, or behind that for Dynamo alone where one of them is it."""
+    asks_dynamo = next((each for each in conditions if each.endswith(".is_dynamo_compiling()")), site.compiling)
+    return list(dict.fromkeys([asks_dynamo, *conditions]))

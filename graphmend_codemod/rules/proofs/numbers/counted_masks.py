@@ -77,7 +77,9 @@ def selected_by_sizes(site: Site, statement: ast.stmt, node: ast.expr) -> Counte
     helpers = (Helper("_counted_places", source, shared=True, since="unravel_index"), helper)
     given = ", ".join(f"len(range({each}))" for each in built.arguments)
     places = f"_counted_places({site.text(mask)}, {helper.name}({given}))"
-    conditions = [part for each in built.arguments for part in (f"isinstance({each}, int)", f"{each} >= 0")]
+    # `torch.export` runs a constant function as well, with tensors that hold nothing.
+    conditions = [f"{torch}.compiler.is_dynamo_compiling()"]
+    conditions += [part for each in built.arguments for part in (f"isinstance({each}, int)", f"{each} >= 0")]
     conditions.append(f"{root.id}.dim() > 0")
     if tensor is None:
         return Counted(f"{places}.unbind(1)" if split else places, tuple(conditions), helpers)
