@@ -55,7 +55,7 @@ class ModuleCalls:
         self._classes: dict[str, ast.ClassDef] = {}
         self._functions: dict[str, Key] = {}
         self._imported: dict[str, str] = {}
-        self._literals: dict[str, list[bool]] = {}
+        self._literals: dict[str, list[ast.expr]] = {}
         self._others: list[ast.stmt] = []
         self._answers: dict[Hashable, Any] = {}
         self.definitions: dict[Key, Definition] = {}
@@ -77,7 +77,7 @@ class ModuleCalls:
         elif isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name):
-                    self._literals.setdefault(target.id, []).append(isinstance(node.value, ast.Constant))
+                    self._literals.setdefault(target.id, []).append(node.value)
         elif isinstance(node, ast.ClassDef):
             self._classes[node.name] = node
             self._bases[node.name] = [base.id for base in node.bases if isinstance(base, ast.Name)]
@@ -190,7 +190,13 @@ class ModuleCalls:
 
     def is_literal(self, name: str) -> bool:
         """True for a name that the top level of the module binds once, to a constant that is written out."""
-        return self._literals.get(name) == [True]
+        return self.literal(name) is not None
+
+    def literal(self, name: str) -> ast.Constant | None:
+        """The constant that the top level of the module gives a name, which it binds once."""
+        values = self._literals.get(name, [])
+        only = values[0] if len(values) == 1 and name not in self._bound_elsewhere else None
+        return only if isinstance(only, ast.Constant) else None
 
     def binds_once(self, name: str) -> bool:
         """True for a name that the top level of the module binds once, by the `def` of a function."""

@@ -265,6 +265,16 @@ def test_bounds_that_are_written_out_are_not_asked() -> None:
     assert "may be reached" in _reasons(_small("y[m] = few(x[m], 3)", top=counted))[0]
 
 
+@pytest.mark.parametrize(("default", "taken"), [("-1.5", True), ("LOW", True), ("0.5", False), ("HIGH", False)])
+def test_defaults_are_what_they_were_when_the_function_was_made(default: str, taken: bool) -> None:
+    above = f"def above(x, low={default}):\n    if x.min() < low:\n        raise ValueError\n    return x"
+    top = f"LOW = 0.0\nHIGH = 2\n\n\n{above}"
+    assert ("elif m.any()" in fixed(_small("y[m] = above(x[m])", top=top))[0]) is taken
+    top = f"LOW = 0.0\nHIGH = 2\nif torch:\n    LOW = 9\n\n\n{above}"
+    taken = taken and default != "LOW"
+    assert ("elif m.any()" in fixed(_small("y[m] = above(x[m])", top=top))[0]) is taken
+
+
 def test_known_integers_are_declined_where_zeros_would_not_do() -> None:
     first, *_ = _reasons(_small("k[m] = h[m] // h[m]", before="h = x.long()\nk = h * 0", rest="y = y + k"))
     assert "`h` holds integers" in first

@@ -71,7 +71,7 @@ rule = Rule(
     safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.BOTH_ARMS,
-        cost_note="elementwise work on all rows",
+        cost_note="elementwise work on all rows, also where the mask chooses none",
         compiled_exceptions="kept, but where eager mode raises for want of rows, or for the dtype that is written",
     ),
 )

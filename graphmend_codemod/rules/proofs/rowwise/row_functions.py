@@ -24,7 +24,6 @@ from graphmend_codemod.rules.proofs.rowwise.row_values import (
     constant,
     elementwise,
     joined,
-    whole,
 )
 from graphmend_codemod.rules.proofs.untraced import other_files
 
@@ -96,11 +95,13 @@ class RowFunctions(RowExpressions):
 
     def number(self, node: ast.expr) -> Held:
         """A default of a parameter."""
-        if isinstance(node, ast.Constant):
-            return constant(node.value)
-        if whole(node) is None and not (isinstance(node, ast.Name) and self.calls.is_literal(node.id)):
-            raise NotRowwise(f"`{short(node)}` may not be a number")
-        return NUMBER
+        written = self.calls.literal(node.id) if isinstance(node, ast.Name) else node
+        if isinstance(written, ast.Constant):
+            return constant(written.value)
+        try:
+            return constant(ast.literal_eval(node))
+        except ValueError:
+            raise NotRowwise(f"`{short(node)}` may not be a number") from None
 
     # statements
 
