@@ -198,3 +198,15 @@ def _returned(returned: dict[str, None], inner: set[str]) -> tuple[str, ...]:
     marks = (COUNT, TENSORS, COMPUTES, LOUD, SWALLOWS, AWAITED)
     names += [mark for mark in returned if mark in marks or mark.startswith(CHECKS)]
     return tuple(names)
+
+
+def finished(functions: list[Pending], around: Around, *, foreign: bool) -> list[FunctionSummary]:
+    """The summaries of functions; in a file with `foreign` imports, with a note on those that call one with such."""
+    found = [finish(each, around) for each in functions]
+    near = {f"{each.qualname}()" for each in found if foreign and "value" in each.candidates and not each.owner}
+    return [
+        each._replace(candidates=(*each.candidates, "value"))
+        if near and "value" not in each.candidates and not near.isdisjoint(each.refs)
+        else each
+        for each in found
+    ]

@@ -31,7 +31,7 @@ from graphmend_codemod.project.summary.records import (
     Value,
     Write,
 )
-from graphmend_codemod.project.summary.references import UNINTERESTING_ROOTS, Around, Head, Pending, finish
+from graphmend_codemod.project.summary.references import UNINTERESTING_ROOTS, Around, Head, Pending, finished
 from graphmend_codemod.project.summary.signatures import defaults, python_parameters, signature
 from graphmend_codemod.project.summary.spelling import Lines, decorator, dotted, value_of
 from graphmend_codemod.project.summary.walking import (
@@ -84,7 +84,7 @@ def summarise(tree: ast.Module, text: str) -> ModuleSummary:
     top = FunctionSummary("", 1, 1, compiles=tuple(body.compiles))
     bound = {binding.name for binding in scan.bindings if _may_lead_home(binding)}
     around = Around(bound, scan.methods, bool(scan.stars), scan.held)
-    functions = _with_modules([finish(each, around) for each in scan.functions], scan.classes)
+    functions = _with_modules(finished(scan.functions, around, foreign=bool(scan.lines.foreign)), scan.classes)
     return ModuleSummary(
         bindings=tuple(scan.bindings),
         stars=tuple(scan.stars),

@@ -20,8 +20,10 @@ quadrature, the index table of a padding) is computed while torch.compile traces
 `torch.compiler.assume_constant_result` runs the author's expression, and the graph holds a copy of the result. The
 functions have to be ones of NumPy, SciPy, librosa and PyWavelets that are known to do nothing but compute, or
 functions of the project that use only these and their arguments; Dynamo guards the function of the project that is
-called. Numbers are asked for while tracing. A size that torch.compile made dynamic breaks the graph there, as before.
-What these functions warn of appears once for each compilation.
+called. A function of numbers with several such calls, or with objects of a library in between (`pywt.Wavelet(name)`),
+is called as a whole, in front of its body, and gives a copy of the array, tensors or number. Numbers are asked for
+while tracing. A size that torch.compile made dynamic breaks the graph there, as before. What these functions warn of
+appears once for each compilation.
 
 A progress bar that is kept in a name may be told things, so it is left alone. Warnings of deprecated functions and the
 bar itself do not appear from compiled code.
@@ -40,7 +42,7 @@ from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.constants import computed_arrays
+from graphmend_codemod.rules.proofs.constants import cached_functions, computed_arrays
 from graphmend_codemod.rules.proofs.traceable_equivalents import HELPERS, NAMES, Twin, is_choice, replacement, twin_of
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
 
@@ -97,6 +99,10 @@ def untraceable(site: Site, statement: ast.stmt) -> Diagnostic | None:
 def computed(site: Site, statement: ast.Assign | ast.AugAssign | ast.Return) -> Diagnostic | None:
     """`window = torch.from_numpy(scipy.signal.get_window("hann", self.n_fft))`."""
     found = computed_arrays.arrays_in(site, statement)
+    function = cached_functions.computed(site, statement)
+    if function is not None and (not found or function[1] > 1):
+        message = f"computes a constant with calls that Dynamo does not trace: `{site.function}`"
+        return judged(message, lambda: cached_functions.edit(site, function[0]))
     if not found:
         return None
     message = f"computes a constant with a call that Dynamo does not trace: `{speculation.short(found[0].node)}`"

@@ -1,25 +1,28 @@
-"""A function that its author caches, and that leaves torch: its results are constants of the compiled graph.
+"""Functions of numbers that leave torch: their results are constants of the compiled graph.
 
-`functools.cache` says that a call with equal arguments gives the same result. Dynamo looks through the cache and breaks
-the graph inside. The compile path asks for arguments that are constants of Python, calls the function while tracing and
-keeps what it gives.
+`functools.cache` says that a call with equal arguments gives the same result; of other functions that is proven. Dynamo
+breaks the graph inside. The compile path asks for arguments that are constants of Python, calls the function while
+tracing and keeps what it gives: what is cached as it is, and a copy of what each call makes anew.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 
-from graphmend_codemod.analysis.scope import FunctionNode, body_of, walk
+from graphmend_codemod.analysis.scope import FunctionNode, body_of, defaults_of, parameters, walk
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.constants.libraries import MAKERS, Kind
+from graphmend_codemod.rules.proofs.constants.pure_values import PureValues
 
 _CACHES = frozenset({"functools.cache", "functools.lru_cache"})
 _COMMENT = "# torch.compile cannot trace this function: it calls it while it traces, and keeps the result."
 _SOURCE = '''\
 def _are_constants(*given) -> bool:
-    """True for numbers, words, None, dtypes and devices, and tuples of them: known while tracing."""
-    kinds = (int, float, bool, str, type(None), torch.dtype, torch.device)
+    """True for numbers, words, None, types, dtypes and devices, and tuples of them: known while tracing."""
+    kinds = (int, float, bool, str, type, type(None), torch.dtype, torch.device)
     return all(_are_constants(*each) if type(each) is tuple else type(each) in kinds for each in given)'''
 ARE_CONSTANTS = Helper("_are_constants", _SOURCE, shared=True)
 """Asks for arguments that Dynamo knows while it traces."""
@@ -38,8 +41,55 @@ def is_hidden(site: Site) -> bool:
     return facts is not None and any(each.startswith("torch.autograd.") for each in facts.bases) and is_cached(site)
 
 
-def edit(site: Site) -> Edit:
-    """The compile path in front of the body of the function around the site. NotProven where that would show."""
+_COPIES = {
+    Kind.ARRAY: "{}.clone().numpy()",
+    Kind.TENSOR: "{}.clone()",
+    Kind.TENSORS: "tuple(each.clone() for each in {})",
+}
+USABLE = frozenset({*_COPIES, Kind.NUMBER})
+"""What a function may return that is no cached one."""
+
+
+def computed(site: Site, statement: ast.stmt) -> tuple[Kind, int] | None:
+    """What the function of numbers around a statement that breaks the graph returns, and how many of them it has.
+
+    None where it is no function of numbers, or does more than compute.
+    """
+    function = site.evaluator.scope.node
+
+    def look() -> tuple[Kind, frozenset[int]] | None:
+        values = PureValues(site)
+        try:
+            kind = values.result(function)
+        except NotProven:
+            return None
+        return (kind, frozenset(values.lines)) if kind in USABLE and _takes_numbers(site, function) else None
+
+    if "." in site.function or function.decorator_list:
+        return None
+    found = site.remembered("function of numbers", function, look, anywhere=True)
+    return (found[0], len(found[1])) if found is not None and statement.lineno in found[1] else None
+
+
+def _takes_numbers(site: Site, function: FunctionNode) -> bool:
+    """True where something says of each parameter that it may be a number."""
+    calls = [part for part in walk(function) if isinstance(part, ast.Call)]
+    calls = [part for part in calls if (site.resolve_global(part.func) or "") in _OF_NUMBERS]
+    sure = {part.id for call in calls for part in ast.walk(call) if isinstance(part, ast.Name)}
+    sure |= {each.arg for each, _ in defaults_of(function)}
+    said = [each for each in parameters(function) if each.arg not in sure]
+    return all(each.annotation is not None and _NUMBER.search(ast.unparse(each.annotation)) for each in said)
+
+
+_OF_NUMBERS = MAKERS | {"builtins.range"}
+_NUMBER = re.compile(r"\b(?:int|float|str|bool|dtype|device)\b")
+
+
+def edit(site: Site, kind: Kind | None = None) -> Edit:
+    """The compile path in front of the body of the function around the site. NotProven where that would show.
+
+    `kind` is what a function returns that makes it anew each time.
+    """
     function = site.evaluator.scope.node
     _check(site, function)
     body = body_of(function)
@@ -47,13 +97,15 @@ def edit(site: Site) -> Edit:
     given, values = _arguments(function)
     name = site.free_name(f"_{function.name.strip('_')}_as_constant")
     condition = first.header("if", ["torch.compiler.is_dynamo_compiling()", f"_are_constants({', '.join(values)})"])
-    path = f"{_COMMENT}\n{condition}\n    return {name}({', '.join(given)})\n"
+    result = (_COPIES.get(kind, "{}") if kind is not None else "{}").format(f"{name}({', '.join(given)})")
+    path = f"{_COMMENT}\n{condition}\n    return {result}\n"
+    called = f"torch.compiler.disable({site.function})(*given, **named)"
     made = [
         "@torch.compiler.assume_constant_result",
         f"def {name}(*given, **named):",
         f'    """`{site.function}`, whose result torch.compile keeps as a constant."""',
         "    # Where an argument is no constant after all the graph breaks, and the function itself has to run.",
-        f"    return torch.compiler.disable({site.function})(*given, **named)",
+        f'    return torch.as_tensor({called}.copy(), device="cpu")' if kind is Kind.ARRAY else f"    return {called}",
     ]
     helpers = (
         ARE_CONSTANTS,

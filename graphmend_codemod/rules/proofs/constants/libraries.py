@@ -14,7 +14,9 @@ class Kind(enum.Enum):
 
     `NUMBER`: a number or word of Python, None, a dtype, or a tuple or list of them. `ARRAY`: an array of NumPy.
     `ARRAYS`: a tuple of arrays of one shape and dtype. `EITHER`: an array, or a number of NumPy, which is
-    neither a number of Python nor an array. `LISTED`: a list or tuple with arrays in it.
+    neither a number of Python nor an array. `LISTED`: a list, or a tuple with arrays in it. `TENSOR`: a new tensor
+    without a gradient. `TENSORS`: a tuple of them. `OTHER`: an object of a library, or anything else that numbers
+    alone decide.
     """
 
     NUMBER = enum.auto()
@@ -22,6 +24,9 @@ class Kind(enum.Enum):
     ARRAYS = enum.auto()
     EITHER = enum.auto()
     LISTED = enum.auto()
+    TENSOR = enum.auto()
+    TENSORS = enum.auto()
+    OTHER = enum.auto()
 
 
 def _under(module: str, names: str) -> frozenset[str]:
@@ -88,9 +93,21 @@ NUMBERS = _under("pywt", "dwt_max_level swt_max_level dwt_coeff_len") | _under(
     "math", "acos asin atan atan2 ceil comb cos cosh degrees exp factorial fabs floor fmod gcd hypot isqrt lcm log"
 )
 NUMBERS |= _under("math", "log1p log2 log10 perm pow prod radians sin sinh sqrt tan tanh trunc gamma lgamma erf")
-NUMBERS |= _under("builtins", "abs bool float int len list max min pow range round str sum tuple")
+NUMBERS |= _under("builtins", "abs bool float int isinstance len max min pow range round str sum tuple") | {
+    "torch.device"
+}
 """Functions that give a number of Python, or several."""
-CASTS = frozenset({"builtins.bool", "builtins.float", "builtins.int", "builtins.len"})
+CASTS = frozenset({"builtins.bool", "builtins.float", "builtins.int", "builtins.isinstance", "builtins.len"})
+_OBJECTS = _under("pywt", "Wavelet ContinuousWavelet DiscreteContinuousWavelet")
+_TENSORS = _under(
+    "torch",
+    "as_tensor tensor from_numpy arange linspace zeros ones full eye stack cat flip hann_window hamming_window "
+    "blackman_window bartlett_window kaiser_window",
+)
+TENSOR_METHODS = frozenset(
+    "abs clone contiguous double expand flip float int long permute repeat reshape squeeze t to transpose unsqueeze "
+    "view".split()
+)
 METHODS = frozenset("astype clip conj copy cumprod cumsum flatten ravel repeat reshape round squeeze transpose".split())
 """Methods of arrays that give arrays."""
 ATTRIBUTES = {"T": Kind.ARRAY, "real": Kind.ARRAY, "imag": Kind.ARRAY} | dict.fromkeys(
@@ -98,7 +115,8 @@ ATTRIBUTES = {"T": Kind.ARRAY, "real": Kind.ARRAY, "imag": Kind.ARRAY} | dict.fr
 )
 """Attributes of arrays."""
 _CONSTANTS = _under("numpy", "pi e inf nan newaxis bool_ complex64 complex128 float16 float32 float64 uint8 int8 int16")
-CONSTANTS = _CONSTANTS | _under("numpy", "int32 int64") | _under("math", "pi e inf nan tau")
+_DTYPES = "bool uint8 int8 int16 int32 int64 int long float16 float32 float64 float double complex64 complex128"
+CONSTANTS = _CONSTANTS | _under("torch", _DTYPES) | _under("numpy", "int32 int64") | _under("math", "pi e inf nan tau")
 
 
 def kind_of(called: str, given: Sequence[Kind], named: Sequence[Kind], *, listed: bool) -> Kind | None:
@@ -109,6 +127,8 @@ def kind_of(called: str, given: Sequence[Kind], named: Sequence[Kind], *, listed
     every = {*given, *named}
     if called in CASTS or (called in NUMBERS and every <= {Kind.NUMBER}):
         return Kind.NUMBER
+    if called in _OBJECTS or called in _TENSORS:
+        return Kind.TENSOR if called in _TENSORS else Kind.OTHER
     if called in MAKERS or called in _CONVERTERS:
         return Kind.ARRAY
     if called in _SEVERAL:

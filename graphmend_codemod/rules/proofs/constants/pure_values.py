@@ -16,12 +16,20 @@ from graphmend_codemod.analysis.scope import FunctionNode, body_of, defaults_of,
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.constants.libraries import ATTRIBUTES, CONSTANTS, METHODS, Kind, kind_of
+from graphmend_codemod.rules.proofs.constants.libraries import (
+    ATTRIBUTES,
+    CONSTANTS,
+    METHODS,
+    TENSOR_METHODS,
+    Kind,
+    kind_of,
+)
 from graphmend_codemod.rules.proofs.untraceable_calls import refused
 from graphmend_codemod.rules.proofs.untraced.other_files import LONGEST
 
 _DEEPEST = 4
-_WRITES_TO = ("out", "where", "subok", "like")
+_WRITES_TO = ("out", "where", "subok", "like", "requires_grad")
+_BLOCKS = (ast.If, ast.For)
 _OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Compare)
 _REFUSED = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Global, ast.Nonlocal, ast.NamedExpr)
 Leaf = Callable[[ast.expr], "Kind | None"]
@@ -46,6 +54,13 @@ class PureValues:
         self._site, self._index = site, site.evaluator.scope.index
         self.breaks = False
         self.called: list[tuple[ast.expr, bool]] = []
+        self.lines: set[int] = set()
+
+    def result(self, function: FunctionNode) -> Kind:
+        """What a function of numbers returns; NotProven where it does more than compute. `lines` break the graph."""
+        kinds = dict.fromkeys(parameter_names(function), Kind.NUMBER)
+        names = frozenset(kinds) | stored_names(walk(function))
+        return self._returned(function, Frame(self._site.summary.name, names, kinds, lambda _: None, 1))
 
     def kind(self, node: ast.expr, frame: Frame) -> Kind:
         """What an expression is, whose value depends on nothing but numbers. NotProven where it may be more."""
@@ -57,10 +72,13 @@ class PureValues:
         if isinstance(node, ast.Name) and node.id in frame.kinds:
             return frame.kinds[node.id]
         if isinstance(node, (ast.Tuple, ast.List)):
-            return Kind.NUMBER if {self.kind(each, frame) for each in node.elts} <= {Kind.NUMBER} else Kind.LISTED
+            kinds = {self.kind(each, frame) for each in node.elts}
+            if kinds == {Kind.TENSOR} and isinstance(node, ast.Tuple):
+                return Kind.TENSORS
+            return Kind.NUMBER if kinds <= {Kind.NUMBER} and isinstance(node, ast.Tuple) else Kind.LISTED
         if isinstance(node, _OPERATORS):
             operands = (each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
-            return _joined([self.kind(each, frame) for each in operands], node)
+            return _joined([self.kind(each, frame) for each in operands])
         if isinstance(node, ast.Subscript):
             return self._element(node, frame)
         if isinstance(node, ast.Attribute):
@@ -86,20 +104,29 @@ class PureValues:
             if qualified in CONSTANTS:
                 return Kind.NUMBER
             raise NotProven(f"`{short(node)}` may change")
-        if self.kind(node.value, frame) is Kind.ARRAY and node.attr in ATTRIBUTES:
+        owner = self.kind(node.value, frame)
+        if owner is Kind.OTHER:
+            self.breaks = True
+        if node.attr in ATTRIBUTES and (owner is Kind.ARRAY or ATTRIBUTES[node.attr] is Kind.NUMBER):
             return ATTRIBUTES[node.attr]
-        raise NotProven(f"cannot infer what `{short(node)}` is")
+        return Kind.OTHER
 
     def _call(self, node: ast.Call, frame: Frame) -> Kind:
         words = [word.arg or "**" for word in node.keywords]
         if any(word.startswith(("ret", "*")) or word in _WRITES_TO for word in words):
             raise NotProven(f"`{short(node)}` gets `{words[0]}`")
+        qualified = self._resolved(node.func, frame)
+        if qualified == "builtins.isinstance" and len(node.args) == 2:
+            self.kind(node.args[0], frame)
+            return Kind.NUMBER
         given = [self.kind(each, frame) for each in node.args]
         named = [self.kind(word.value, frame) for word in node.keywords]
-        qualified = self._resolved(node.func, frame)
         if qualified is None and isinstance(node.func, ast.Attribute):
-            if self.kind(node.func.value, frame) is Kind.ARRAY and node.func.attr in METHODS:
+            owner = self.kind(node.func.value, frame)
+            if owner is Kind.ARRAY and node.func.attr in METHODS:
                 return Kind.ARRAY
+            if owner is Kind.TENSOR and node.func.attr in TENSOR_METHODS:
+                return Kind.TENSOR
             raise NotProven(f"cannot infer what `{short(node)}` does")
         found = kind_of(qualified or "", given, named, listed=_is_listed(node))
         if found is not None:
@@ -160,25 +187,32 @@ class PureValues:
             raise NotProven(f"`{function.name}` does more than compute")
         returned: set[Kind] = set()
         self._run(body_of(function), frame, returned)
-        if len(returned) != 1:
-            raise NotProven(f"cannot infer what `{function.name}` returns")
-        return returned.pop()
+        return returned.pop() if len(returned) == 1 else Kind.OTHER
 
     def _run(self, body: Sequence[ast.stmt], frame: Frame, returned: set[Kind]) -> None:
         for statement in body:
-            if isinstance(statement, ast.Assign):
-                for target in statement.targets:
-                    self._bind(target, self.kind(statement.value, frame), frame)
-            elif isinstance(statement, ast.AugAssign):
-                before = ast.copy_location(ast.Name(root_of(statement.target) or "", ast.Load()), statement)
-                kinds = [self.kind(before, frame), self.kind(statement.value, frame)]
-                self._bind(statement.target, _joined(kinds, statement), frame)
-            elif isinstance(statement, ast.Return) and statement.value is not None:
-                returned.add(self.kind(statement.value, frame))
-            elif isinstance(statement, ast.If):
-                self._branch(statement, frame, returned)
-            elif not isinstance(statement, (ast.Raise, ast.Pass)) and not _is_text(statement):
-                raise NotProven(f"`{short(statement)}` may do more than compute")
+            before, self.breaks = self.breaks, False
+            self._step(statement, frame, returned)
+            if self.breaks and frame.depth == 1 and not isinstance(statement, _BLOCKS):
+                self.lines.add(statement.lineno)
+            self.breaks |= before
+
+    def _step(self, statement: ast.stmt, frame: Frame, returned: set[Kind]) -> None:
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                self._bind(target, self.kind(statement.value, frame), frame)
+        elif isinstance(statement, ast.AugAssign):
+            before = ast.copy_location(ast.Name(root_of(statement.target) or "", ast.Load()), statement)
+            kinds = [self.kind(before, frame), self.kind(statement.value, frame)]
+            self._bind(statement.target, _joined(kinds), frame)
+        elif isinstance(statement, ast.Return) and statement.value is not None:
+            returned.add(self.kind(statement.value, frame))
+        elif isinstance(statement, ast.If):
+            self._branch(statement, frame, returned)
+        elif isinstance(statement, ast.For) and not statement.orelse:
+            self._loop(statement, frame, returned)
+        elif not isinstance(statement, (ast.Raise, ast.Pass)) and not _is_text(statement):
+            raise NotProven(f"`{short(statement)}` may do more than compute")
 
     def _branch(self, statement: ast.If, frame: Frame, returned: set[Kind]) -> None:
         if self.kind(statement.test, frame) is Kind.ARRAY:
@@ -186,14 +220,23 @@ class PureValues:
         taken, left = dict(frame.kinds), dict(frame.kinds)
         self._run(statement.body, frame._replace(kinds=taken), returned)
         self._run(statement.orelse, frame._replace(kinds=left), returned)
-        frame.kinds.clear()
-        frame.kinds.update({name: kind for name, kind in taken.items() if left.get(name) is kind})
+        either = taken | left
+        frame.kinds.update({name: kind if left.get(name) is kind else Kind.OTHER for name, kind in either.items()})
+
+    def _loop(self, statement: ast.For, frame: Frame, returned: set[Kind]) -> None:
+        iterated = self.kind(statement.iter, frame)
+        for _ in range(2):  # the second time with what the first one leaves
+            before = dict(frame.kinds)
+            self._bind(statement.target, Kind.NUMBER if iterated is Kind.NUMBER else Kind.OTHER, frame)
+            self._run(statement.body, frame, returned)
+            changed = {name: Kind.OTHER for name, kind in before.items() if frame.kinds[name] is not kind}
+            frame.kinds.update(changed)
 
     def _bind(self, target: ast.expr, kind: Kind, frame: Frame) -> None:
         """Bind names, or write into an array that a name holds."""
         if isinstance(target, ast.Name):
             frame.kinds[target.id] = kind
-        elif isinstance(target, ast.Tuple) and kind in {Kind.ARRAYS, Kind.NUMBER}:
+        elif isinstance(target, ast.Tuple) and kind in {Kind.ARRAYS, Kind.NUMBER, Kind.OTHER}:
             for each in target.elts:
                 self._bind(each, Kind.ARRAY if kind is Kind.ARRAYS else kind, frame)
         elif isinstance(target, ast.Subscript) and self.kind(target.value, frame) is Kind.ARRAY:
@@ -203,9 +246,11 @@ class PureValues:
             raise NotProven(f"`{short(target)}` may be something that lasts")
 
 
-def _joined(kinds: Sequence[Kind], node: ast.AST) -> Kind:
-    if Kind.ARRAYS in kinds or Kind.LISTED in kinds:
-        raise NotProven(f"cannot infer what `{short(node)}` is")
+def _joined(kinds: Sequence[Kind]) -> Kind:
+    if Kind.TENSOR in kinds and set(kinds) <= {Kind.TENSOR, Kind.NUMBER}:
+        return Kind.TENSOR
+    if set(kinds) - {Kind.ARRAY, Kind.EITHER, Kind.NUMBER}:
+        return Kind.OTHER
     return Kind.ARRAY if Kind.ARRAY in kinds else Kind.EITHER if Kind.EITHER in kinds else Kind.NUMBER
 
 
