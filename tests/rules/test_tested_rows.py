@@ -308,6 +308,14 @@ class Model(nn.Module):
     compiles(after, ["torch.ones(2)", "-torch.ones(2)"])
 
 
+@pytest.mark.parametrize("bound", ["twice = x.new_tensor", "twice = torch.sort", "twice = None"])
+def test_a_name_that_a_function_binds_is_not_the_function_of_the_module(bound: str) -> None:
+    top = f"def other(x):\n    {bound}\n    return twice(x)"
+    source = _small("y[m] = other(x[m])", top=top)
+    assert "elif m.any()" not in fixed(source)[0]
+    assert "elif m.any()" in fixed(source.replace(bound, "pass"))[0]
+
+
 def test_a_compile_path_that_stands_in_a_function_is_followed() -> None:
     once, _ = fixed(_MODEL, select=("GM301",))
     assert "torch._assert_async" in once

@@ -252,7 +252,8 @@ class RowFunctions(RowExpressions):
             elsewhere = _elsewhere(self.index, self.qualified(node.func))
             callee, calls, qualify = elsewhere or (None, calls, qualify)
         unknown = any(each.what is What.OTHER for each in (*given, *words.values()))
-        if callee is None or self.depth >= _DEEPEST or unknown:
+        own = (dotted(node.func) or "").partition(".")[0] in self.env
+        if callee is None or self.depth >= _DEEPEST or unknown or own:
             raise NotRowwise(f"`{short(node)}` may not process each row independently")
         if elsewhere is None:
             self.links.append(Link(self.caller, node, callee))
@@ -260,4 +261,9 @@ class RowFunctions(RowExpressions):
         inner.looked, inner.ranged, inner.skips, inner.index = self.looked, self.ranged, self.skips, self.index
         inner.foreign = elsewhere is not None
         arguments = dict(zip(callee.parameters, given, strict=False)) | words
-        return inner.result(arguments, some=SOME in self.env)
+        try:
+            return inner.result(arguments, some=SOME in self.env)
+        except NotRowwise as why:
+            if elsewhere is None or self.foreign:
+                raise
+            raise NotRowwise(f"`{short(node)}` may not process each row independently: {why}") from None
