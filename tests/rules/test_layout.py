@@ -70,8 +70,8 @@ class Model(nn.Module):
 """
     after, result = fixed(source)
     assert result.fixes
-    assert "torch.is_tensor(found)" in after
-    assert "torch.is_tensor(found >=" not in after
+    assert "isinstance(found, torch.Tensor)" in after
+    assert "isinstance(found >=" not in after
 
 
 class _Narrow(SiteText):

@@ -350,7 +350,7 @@ class Model(nn.Module):
         return x
 """
     after, _ = fixed(source, select=("GM510",))
-    assert "and torch.is_tensor(mask)\n            and mask.dtype == torch.bool\n" in after
+    assert "and isinstance(mask, torch.Tensor)\n            and mask.dtype == torch.bool\n" in after
     assert "(~mask)" not in after
     inputs = ["torch.ones(3), torch.tensor([True, False, True])", "torch.ones(3), torch.tensor([1, 0, 2])"]
     behaves(source, after, inputs)

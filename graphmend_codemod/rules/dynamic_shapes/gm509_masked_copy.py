@@ -150,4 +150,4 @@ def _alike(site: Site, first: ast.Name, second: ast.Name, what: str) -> list[str
 def _tensors(site: Site, names: list[ast.Name]) -> list[str]:
     """What has to be asked of names that are not known to hold tensors, or that only a hint says to."""
     known = {name.id for name in names if site.value(name).is_tensor and not site.value(name).hint}
-    return list(dict.fromkeys(f"{site.torch}.is_tensor({name.id})" for name in names if name.id not in known))
+    return list(dict.fromkeys(f"isinstance({name.id}, {site.torch}.Tensor)" for name in names if name.id not in known))

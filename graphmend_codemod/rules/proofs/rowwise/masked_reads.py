@@ -140,7 +140,7 @@ class MaskedReads(RowFunctions):
         index, picked, torch = self.tensor(parts[1], 1), self.site.text(node.value), self.site.torch
         asked = [f"{index}.dim() == 1", f"{index}.dtype == {torch}.int64"]
         asked += [f"{self.site.text(counts.args[0])} == {index}.shape[0]"]
-        asked += [f"{torch}.is_tensor({picked})", f"{picked}.dim() == 2"]
+        asked += [f"isinstance({picked}, {torch}.Tensor)", f"{picked}.dim() == 2"]
         self.conditions.update(dict.fromkeys(asked))
         return rows(1)
 

@@ -280,7 +280,7 @@ class Rewriter(MaskedLosses):
         array = next((name for name in (text, *self.tensors) if name.isidentifier() and is_array(site, name)), None)
         if array is not None:
             raise NotRowwise(f"`{array}` is an array of NumPy, not a tensor")
-        value, tensor = site.value(node), f"{site.torch}.is_tensor({{}})"
+        value, tensor = site.value(node), f"isinstance({{}}, {site.torch}.Tensor)"
         named = viewed_name(node)
         ordered = isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], _ORDERS)
         if isinstance(node, ast.Compare) and ordered and site.text(node.left) in self.tensors:
@@ -290,7 +290,7 @@ class Rewriter(MaskedLosses):
         if not gives_bool(asked) and (known.dtype != BOOL or known.hint):
             facts.append(f"{site.operand(asked)}.dtype == {site.torch}.bool")
         facts += [f"{mask}.dim() > 0", f"{mask}.numel() > 0"]
-        facts += self._shapes(f"{site.torch}.is_tensor({{}})", mask)
+        facts += self._shapes(f"isinstance({{}}, {site.torch}.Tensor)", mask)
         facts += self._all(f"{{}}.dtype != {site.torch}.float16", list(self.tensors)) if self.fused else []
         facts += [f"0 not in {name}.stride()" for name in self.written if not site.sole_owner(name)]
         return facts + self._all("isinstance({}, (bool, int, float, str))", list(self.numbers))
