@@ -84,7 +84,7 @@ def found(source: str) -> list[tuple[str, str]]:
             "may be a data-dependent branch: `p <= 0`",
         ),
         ("x = x[ids == 1]", "boolean-mask indexing"),
-        ("x = x + torch.from_numpy(numpy.asanyarray([1, 2]))", "a function of NumPy without a counterpart"),
+        ("x = x + torch.from_numpy(numpy.asanyarray(other))", "a function of NumPy without a counterpart"),
         ("x = x + len(numpy.delete([1, 2], 0))", "a function of NumPy without a counterpart"),
         ("x = torch.repeat_interleave(ids)", "output has a data-dependent shape"),
         ("first = torch.max(other, other - 4)\nx[:, : first[0]] = 0.0", "uses a tensor as a size"),

@@ -11,6 +11,7 @@ _XS = {
     "integers": "torch.tensor([[1, -2, 3], [4, 0, -1]])",
     "bytes": "torch.tensor([[1, 2, 3], [4, 0, 1]], dtype=torch.uint8)",
     "bools": "torch.tensor([[True, False, True], [False, True, True]])",
+    "bools that are all false": "torch.zeros(2, 3, dtype=torch.bool)",
     "doubles": f"{_X}.double()",
     "halves": f"{_X}.half()",
     "complex numbers": f"{_X} * 1j",
