@@ -125,7 +125,7 @@ def found(source: str) -> list[tuple[str, str]]:
         ("source = numpy.random.default_rng(3)\nx = x * source.random(3)", "draws a random number with NumPy"),
         ("source = torch.Generator()\nx = x * torch.randn(3, generator=source)", "draws random numbers with a `torch"),
         ("x = x + numpy.interp(0.5, [0, 1], [2, 3])", "function of NumPy without a counterpart"),
-        ("x = x + numpy.polynomial.legendre.leggauss(3)[0][0]", "function of NumPy without a counterpart"),
+        ("x = x + numpy.polynomial.legendre.legval(3, other)", "function of NumPy without a counterpart"),
         ("for i in range(numpy.prod(x.shape)):\n    x = x + i", "converts a tensor to a Python scalar"),
         ("if numpy.isnan(other):\n    x = x + 1", "branch on a result of NumPy"),
         ("x = x * all(a < b for a, b in zip(ids[:-1], ids[1:]))", "branch on the elements of a tensor"),
