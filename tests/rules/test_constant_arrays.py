@@ -303,12 +303,12 @@ def envelope(n_frames, hop_length=2, win_length=None, dtype=np.float32, norm=Non
     return total
 
 
-def filters(name: str, flip: bool, dtype: torch.dtype = torch.float32):
+def filters(name: str, flip: bool, device: torch.device, dtype: torch.dtype = torch.float32):
     table = np.unwrap(np.linspace(0, 1, 4))
     table = np.pad(table, (1, 1), mode="reflect")
     if flip:
-        return torch.as_tensor(table[::-1].copy(), dtype=dtype), torch.as_tensor(table, dtype=dtype)
-    return torch.as_tensor(table, dtype=dtype).unsqueeze(0), torch.as_tensor(table, dtype=dtype)
+        return torch.as_tensor(table[::-1].copy(), device=device), torch.as_tensor(table, device=device)
+    return torch.as_tensor(table, dtype=dtype, device=device).unsqueeze(0), torch.from_numpy(table)
 
 
 def length(name: str) -> int:
@@ -332,7 +332,7 @@ class Model(nn.Module):
         "return x.sum() * torch.from_numpy(envelope(x.shape[-1], self.hop))",
         "table = envelope(x.shape[-1], hop_length=self.hop)\n        table += 1\n"
         "        return x.sum() * torch.from_numpy(table)",
-        "low, high = filters('haar', False)\n        low.mul_(2)\n        return x.sum() * low, high + 1",
+        "low, high = filters('haar', False, x.device)\n        low.mul_(2)\n        return x.sum() * low, high + 1",
         "return x.new_zeros(length('haar'))",
     ],
 )
@@ -369,7 +369,41 @@ def test_a_function_that_does_more_is_not(old: str, new: str) -> None:
 
 
 def test_a_tensor_takes_the_author_s_way() -> None:
-    model = made(_ENVELOPE.replace("BODY", "return filters(x, False)[0] + filters('haar', x.sum() > 3)[1]"))
+    model = made(
+        _ENVELOPE.replace("BODY", "return filters(x, False, x.device)[0] + filters('haar', x.sum() > 3, 'cpu')[1]")
+    )
     compiled: Any = torch.compile(model, backend="aot_eager")
     for x in (torch.ones(2), torch.zeros(2)):
         torch.testing.assert_close(compiled(x), model(x))
+
+
+def test_a_function_that_asks_for_the_default_device_is_not() -> None:
+    """The helper runs outside of `with torch.device("cuda"):`, so its tensor would be on another device."""
+    source = _ENVELOPE.replace("BODY", "return filters('haar', False, x.device)[0] + x.sum()")
+    assert "_filters_as_constant" in fixed(source)[0]
+    assert "_filters_as_constant" not in fixed(source.replace("dtype=dtype, device=device", "dtype=dtype"))[0]
+
+
+def test_another_default_dtype() -> None:
+    source = _ENVELOPE.replace("BODY", "return filters('haar', False, x.device)[0] + x.sum()")
+    source = source.replace("(table, dtype=dtype, device=device)", "((1.5, 2.5), device=device)")
+    assert "_filters_as_constant" in fixed(source)[0]
+    model = made(source)
+    compiled: Any = torch.compile(model, backend="aot_eager", fullgraph=True)
+    try:
+        for dtype in (torch.float32, torch.float64, torch.float32):
+            torch.set_default_dtype(dtype)
+            x = torch.ones(2, dtype=torch.float32)
+            torch.testing.assert_close(compiled(x), model(x), rtol=0, atol=0)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_tensors_of_a_function_after_inference_mode() -> None:
+    model = made(_ENVELOPE.replace("BODY", "return filters('haar', False, x.device)[0].mul(x).sum()"))
+    compiled: Any = torch.compile(model, backend="aot_eager", fullgraph=True)
+    x = torch.ones(1, requires_grad=True)
+    with torch.inference_mode():
+        compiled(x)
+    compiled(x).backward()
+    assert x.grad is not None

@@ -104,6 +104,8 @@ _TENSORS = _under(
     "as_tensor tensor from_numpy arange linspace zeros ones full eye stack cat flip hann_window hamming_window "
     "blackman_window bartlett_window kaiser_window",
 )
+PLACED = _TENSORS - _under("torch", "from_numpy stack cat flip")
+"""Those that make a tensor on the default device, which is not known to what runs while torch.compile traces."""
 TENSOR_METHODS = frozenset(
     "abs clone contiguous double expand flip float int long permute repeat reshape squeeze t to transpose unsqueeze "
     "view".split()

@@ -20,6 +20,7 @@ from graphmend_codemod.rules.proofs.constants.libraries import (
     ATTRIBUTES,
     CONSTANTS,
     METHODS,
+    PLACED,
     TENSOR_METHODS,
     Kind,
     kind_of,
@@ -130,6 +131,8 @@ class PureValues:
             raise NotProven(f"cannot infer what `{short(node)}` does")
         found = kind_of(qualified or "", given, named, listed=_is_listed(node))
         if found is not None:
+            if qualified in PLACED and "device" not in words:
+                raise NotProven(f"`{short(node)}` is on the default device; name one")
             self.breaks |= refused(node, qualified, None) is not None or self._asks_dtype(node, frame)
             return found
         return self._followed(node, qualified or "", frame, given, named)
