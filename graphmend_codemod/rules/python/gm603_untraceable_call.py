@@ -54,6 +54,9 @@ rule = Rule(
     safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.NONE,
+        compiled_exceptions=(
+            "kept, but what is computed while tracing raises as an `InternalTorchDynamoError`, which is a RuntimeError"
+        ),
         compiled_logs=(
             "progress bars and warnings of deprecated functions are dropped, those of what is computed while tracing "
             "appear once per compilation, others kept"

@@ -41,7 +41,11 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(
-        cost=Cost.NONE, compiled_exceptions="kept, but for a negative class, which compiled code gives a row of zeros"
+        cost=Cost.NONE,
+        compiled_exceptions=(
+            "kept, but for a negative class, which compiled code gives a row of zeros; what the statements that build "
+            "a counted mask raise ends as an `InternalTorchDynamoError`, which is a RuntimeError"
+        ),
     ),
 )
 
