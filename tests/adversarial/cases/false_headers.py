@@ -66,26 +66,49 @@ _OF_TWO = {
     "positions": "y = torch.zeros(2, 3)\ny[torch.where(mask)] = 1.0\nreturn y + x",
 }
 
+_TENSORS = {
+    "dtypes": (
+        "a tensor", "integers", "bytes", "bools that are all false", "bools", "doubles", "halves", "complex numbers"
+    ),
+    "shapes": ("a tensor", "an expanded row", "one row", "three dimensions", "one number", "nothing"),
+    "an array": ("a tensor", "an array"),
+    "a number": ("a tensor", "a number"),
+    "a list": ("a tensor", "a list"),
+}  # fmt: skip
+"""What raises comes last: Dynamo leaves code alone in which it met an exception."""
+_SELECTORS = {
+    "dtypes": ("bools", "nothing chosen", "bytes", "positions"),
+    "shapes": ("bools", "rows", "a bool of no dimensions", "too short"),
+    "no elements": ("bools", "of nothing"),
+    "a bool": ("bools", "a bool"),
+    "a position": ("bools", "a position"),
+    "a slice": ("bools", "a slice"),
+    "a list": ("bools", "a list"),
+    "an array": ("bools", "an array"),
+    "none": ("bools", "none"),
+}
+
 false = Group("what headers ask is false")
 for _name, _body in _OF_ONE.items():
-    false.add(_name, _body, args="x", inputs=tuple(_XS.values()), training=(False,), varied=False)
-    false.add(
-        f"{_name}, annotated",
-        _body,
-        args="x: torch.Tensor",
-        inputs=tuple(_XS.values()),
-        training=(False,),
-        varied=False,
-    )
-for _name, _body in _OF_TWO.items():
-    _given = [f"({_X}, {mask})" for mask in _MASKS.values()]
-    _given += [f"({x}, torch.tensor([[True, False, True], [False, True, True]]))" for x in _XS.values()]
-    for _number, _part in enumerate((_given[:14], _given[14:])):
+    for _kind, _names in _TENSORS.items():
         false.add(
-            f"{_name} under a mask, {_number}",
+            f"{_name}, {_kind}",
+            _body,
+            args="x: torch.Tensor",
+            inputs=tuple(_XS[each] for each in _names),
+            training=(False,),
+            varied=False,
+        )
+for _name, _body in _OF_TWO.items():
+    _mask = _MASKS["bools"]
+    _given = {f"{kind} as masks": [f"({_X}, {_MASKS[each]})" for each in names] for kind, names in _SELECTORS.items()}
+    _given |= {f"{kind} under it": [f"({_XS[each]}, {_mask})" for each in names] for kind, names in _TENSORS.items()}
+    for _kind, _inputs in _given.items():
+        false.add(
+            f"{_name} under a mask, {_kind}",
             _body,
             args="x: torch.Tensor, mask: torch.Tensor",
-            inputs=tuple(_part),
+            inputs=tuple(_inputs),
             training=(False,),
             varied=False,
         )
