@@ -56,7 +56,7 @@ from graphmend_codemod.rules.guards import checking_calls, raised_exceptions
 from graphmend_codemod.rules.guards.device_check import DeviceCheck
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, fails_early, split
 from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
-from graphmend_codemod.rules.proofs.conditions.test_conditions import asked_of_bytes, bool_checks, tensor_checks
+from graphmend_codemod.rules.proofs.conditions.trace_time_conditions import asked_of_bytes, bool_checks, tensor_checks
 from graphmend_codemod.rules.proofs.exceptions import message_of, swallowing
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 

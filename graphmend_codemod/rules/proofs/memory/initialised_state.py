@@ -20,7 +20,7 @@ from graphmend_codemod.rules.framework.edits import computed_in_front
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition
-from graphmend_codemod.rules.proofs.conditions.test_conditions import tensor_checks
+from graphmend_codemod.rules.proofs.conditions.trace_time_conditions import tensor_checks
 
 FILLS = {"copy_": 1, "fill_": 1, "zero_": 0}
 """Methods that write into a tensor, with the number of their arguments."""

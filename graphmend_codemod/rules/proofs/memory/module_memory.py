@@ -23,8 +23,7 @@ from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, b
 from graphmend_codemod.rules.proofs.memory.stores import Store, bound_in, meet, store_value, taken_apart, viewed
 
 _OVERLAPPING = frozenset("expand expand_as broadcast_to broadcast_tensors unfold as_strided einsum sum_to_size".split())
-_REGISTERS = frozenset({"register_buffer", "register_parameter"})
-"""Methods of `nn.Module` that keep a tensor and leave it as it is."""
+_REGISTERS = frozenset({"register_buffer", "register_parameter"})  # keep a tensor and leave it as it is
 _PARTS = frozenset({"data", "real", "imag"})
 """Attributes of a tensor that are its elements: who assigns them writes into the tensor, or gives it other memory."""
 _MAY_WRITE = (ast.Call, ast.AugAssign, ast.Subscript, ast.Attribute, *SCOPES)

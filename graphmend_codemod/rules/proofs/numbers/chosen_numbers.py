@@ -16,7 +16,7 @@ from graphmend_codemod.rules.framework.edits import in_front, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition
-from graphmend_codemod.rules.proofs.conditions.test_conditions import bool_checks, tensor_checks
+from graphmend_codemod.rules.proofs.conditions.trace_time_conditions import bool_checks, tensor_checks
 from graphmend_codemod.rules.proofs.conditions.type_conditions import asked_below, tensor_facts, tensors_below
 from graphmend_codemod.rules.proofs.numbers.kept_operands import held_by_half
 
