@@ -93,8 +93,8 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
             (last in TAKE_TENSORS and spelled.startswith("torch.")) or spelled.startswith(_FUNCTIONAL)
         ):
             body.given.add(first.id)
-    if last.endswith("Tensor") and len(node.args) == 1 and spelled[:6] == "torch.":
-        body.value = body.value or type(node.args[0]) in {ast.Name, ast.Call}
+    if last.endswith("Tensor") and len(node.args) == 1 and not body.value:
+        body.value = _is_size(node.args[0]) or (spelled[:6] == "torch." and type(node.args[0]) in {ast.Name, ast.Call})
     if (last == "astype" or spelled.startswith(_NUMPY)) and not body.value:
         body.value = any(isinstance(each, ast.Attribute) and each.attr == "dtype" for each in _operands(node))
     if last in _SIZED and not body.value:
@@ -131,6 +131,13 @@ def _may_be_foreign(spelled: str, last: str, body: Body) -> bool:
         return True
     said = body.parameters.get(root, "")
     return root == body.own or any(name in said for name in body.lines.foreign)
+
+
+def _is_size(node: ast.expr) -> bool:
+    """True for `x.size()` and `x.shape`."""
+    if type(node) is ast.Attribute:
+        return node.attr == "shape"
+    return type(node) is ast.Call and type(node.func) is ast.Attribute and node.func.attr == "size" and not node.args
 
 
 def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:

@@ -13,6 +13,7 @@ from graphmend_codemod.analysis.torch_api import CLOCKS, VARIABLE
 from graphmend_codemod.core.findings import Helper, Original, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs import old_constructors
 from graphmend_codemod.rules.proofs import traceable_texts as texts
 
 _OF_CONTAINERS = frozenset((*dir(dict), *dir(list), *dir(set)))
@@ -310,7 +311,9 @@ HELPERS = (
     "_fast_length_while_tracing", "_fftpack_length_while_tracing", "_cudnn_flags_while_tracing",
 )  # fmt: skip
 """Functions of the module that the twins call: they may call what they stand for, where nothing else does the same."""
-NAMES = frozenset({*(name.rpartition(".")[2] for name in BY_NAME), *OLD_SIGNATURES, "resize_"})
+NAMES = frozenset(
+    {*(name.rpartition(".")[2] for name in BY_NAME), *OLD_SIGNATURES, *old_constructors.NAMES, "resize_"}
+)
 
 
 def twin_of(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
@@ -322,7 +325,8 @@ def twin_of(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
         return _new_signature(site, call.func, call)
     if isinstance(call.func, ast.Attribute) and call.func.attr == "resize_":
         return _new_of_size(site, call.func.value, call)
-    return None
+    form = old_constructors.new_form(site, call)
+    return None if form is None else Twin(call, call, form.text, form.condition)
 
 
 def _new_of_size(site: Site, made: ast.expr, call: ast.Call) -> Twin | None:

@@ -1,4 +1,4 @@
-"""untraceable-call (GM603): a call that TorchDynamo never traces, although an equivalent call is traceable.
+"""untraceable-call (GM603): a call that TorchDynamo never traces, or wrongly, although an equivalent is traceable.
 
 `torch.autograd.Variable(x)` has been `x.detach()` since torch 0.4, a progress bar hands on what it is given,
 `random.random()` is `random.uniform(0.0, 1.0)`, old signatures such as `x.add_(alpha, y)` are `x.add_(y, alpha=alpha)`.
@@ -12,6 +12,9 @@ compiled code does not warn that an empty container has no elements.
 A clock that only messages tell reads 0.0 where these are left out; compiled code does not collect garbage by itself.
 `scipy.fft.next_fast_len` is computed by a helper, from integers alone. The default device is that of a new tensor.
 `x.new().resize_(size)` resizes a tensor that nobody else knows: it is `x.new_empty(size)`.
+Of `torch.FloatTensor(x.size())` Dynamo makes a tensor of the sizes in place of one of that size, without a word, and
+of an array of NumPy one of another dtype: it gets `torch.FloatTensor().new_empty(x.size())` and
+`torch.tensor(array, dtype=...)`.
 `copy.copy` of a dict, list or set is its own `copy()`. Flags of cuDNN are left out where there is no device of CUDA;
 with one, the graph breaks there as before.
 
@@ -43,6 +46,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.constants import cached_functions, computed_arrays
+from graphmend_codemod.rules.proofs.old_constructors import NAMES as OLD_CONSTRUCTORS
 from graphmend_codemod.rules.proofs.traceable_equivalents import HELPERS, NAMES, Twin, is_choice, replacement, twin_of
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
 
@@ -79,7 +83,7 @@ def untraceable(site: Site, statement: ast.stmt) -> Diagnostic | None:
     first: Diagnostic | None = None
     twins: list[Twin] = []
     for call in _calls(site, statement):
-        message = f"Dynamo does not trace this call: `{speculation.short(call)}`"
+        message = _message(call)
         try:
             twin = twin_of(site, statement, call)
         except NotProven as reason:
@@ -91,7 +95,7 @@ def untraceable(site: Site, statement: ast.stmt) -> Diagnostic | None:
         return first
     replacements = tuple(replacement(site, statement, twin) for twin in twins)
     helpers = tuple({helper.name: helper for twin in twins for helper in twin.helpers}.values())
-    message = f"Dynamo does not trace this call: `{speculation.short(twins[0].call)}`"
+    message = _message(twins[0].call)
     # Of two functions in a conditional expression, TorchScript compiles none.
     scriptable = not helpers and not any(is_choice(statement, twin) for twin in twins)
     edit = Edit(replacements, imports=site.imports, helpers=helpers, scriptable=scriptable)
@@ -110,6 +114,12 @@ def computed(site: Site, statement: ast.Assign | ast.AugAssign | ast.Return) -> 
         return None
     message = f"computes a constant with a call that Dynamo does not trace: `{speculation.short(found[0].node)}`"
     return judged(message, lambda: computed_arrays.edit(site, statement, found))
+
+
+def _message(call: ast.expr) -> str:
+    traced_wrong = isinstance(call, ast.Call) and last_name(call.func) in OLD_CONSTRUCTORS
+    what = "Dynamo traces this call as a different one" if traced_wrong else "Dynamo does not trace this call"
+    return f"{what}: `{speculation.short(call)}`"
 
 
 def _calls(site: Site, statement: ast.stmt) -> Iterator[ast.Call]:

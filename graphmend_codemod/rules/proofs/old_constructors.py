@@ -1,0 +1,87 @@
+"""Constructors of before torch 0.4, which Dynamo traces as something else than eager mode runs.
+
+Of `torch.FloatTensor(x.size())` it makes a tensor of two numbers, the sizes, without a word; of
+`torch.FloatTensor(np.ones(3))` one of the array's own dtype, or none at all. `torch.FloatTensor().new_empty(x.size())`,
+and `torch.tensor` with a dtype, are what it gets right.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from graphmend_codemod.analysis.scope import dotted
+from graphmend_codemod.analysis.speculation import is_loud_property
+from graphmend_codemod.rules.framework.site import Site
+
+_DTYPES = {
+    "torch.FloatTensor": "float32",
+    "torch.DoubleTensor": "float64",
+    "torch.HalfTensor": "float16",
+    "torch.LongTensor": "int64",
+    "torch.IntTensor": "int32",
+    "torch.ShortTensor": "int16",
+    "torch.CharTensor": "int8",
+    "torch.ByteTensor": "uint8",
+    "torch.BoolTensor": "bool",
+    "torch.Tensor": None,
+}
+"""The constructors, with the dtype that they make; None for the default one."""
+NAMES = frozenset(name.rpartition(".")[2] for name in _DTYPES)
+_ARRAYS = frozenset(
+    f"numpy.{name}"
+    for name in "arange array asarray concatenate eye full hstack linspace ones stack tile vstack zeros".split()
+)
+"""Functions of NumPy that return an array, never a number of its own types."""
+
+
+class NewForm(NamedTuple):
+    """What makes the same tensor, and where."""
+
+    text: str
+    condition: str
+
+
+def new_form(site: Site, call: ast.Call) -> NewForm | None:
+    """`torch.FloatTensor().new_empty(x.size())` for `torch.FloatTensor(x.size())`; None for calls that Dynamo traces right."""
+    if len(call.args) != 1 or call.keywords or site.torch is None:
+        return None
+    made = site.resolve(call.func)
+    given = call.args[0]
+    if isinstance(given, ast.Call) and site.resolve(given.func) in _ARRAYS and made in _DTYPES:
+        dtype = _DTYPES[made]
+        kind = f"{site.torch}.{dtype}" if dtype is not None else f"{site.torch}.get_default_dtype()"
+        # Whatever the default device is, these make tensors where they always did.
+        device = '"cpu"' if dtype is not None else f"{site.text(call.func)}().device"
+        return NewForm(f"{site.torch}.tensor({site.text(given)}, dtype={kind}, device={device})", site.compiling)
+    sized = _sized(site, given)
+    if sized is None or not (made in _DTYPES or _may_be_kept(site, call.func, made)):
+        return None
+    conditions = [site.compiling]
+    if made is None:
+        conditions.append(f"type({site.text(call.func)}) is type({site.torch}.FloatTensor)")
+    known = site.value(sized)
+    if not known.is_tensor or known.hint:
+        conditions.append(f"isinstance({site.text(sized)}, {site.torch}.Tensor)")
+    return NewForm(f"{site.text(call.func)}().new_empty({site.text(given)})", " and ".join(conditions))
+
+
+def _sized(site: Site, given: ast.expr) -> ast.expr | None:
+    """`x` of `x.size()` and `x.shape`, where asking twice makes no difference."""
+    if isinstance(given, ast.Call) and not given.args and not given.keywords:
+        asked, word = given.func, "size"
+    else:
+        asked, word = given, "shape"
+    if not isinstance(asked, ast.Attribute) or asked.attr != word:
+        return None
+    name = dotted(asked.value)
+    if name is None or any(is_loud_property(site.evaluator, part) for part in name.split(".")[1:]):
+        return None
+    return asked.value
+
+
+def _may_be_kept(site: Site, function: ast.expr, resolved: str | None) -> bool:
+    """True for `self.Tensor`, an attribute that may hold one of the constructors."""
+    if resolved is not None or not isinstance(function, ast.Attribute) or function.attr not in NAMES:
+        return False
+    return dotted(function) is not None and not is_loud_property(site.evaluator, function.attr)
