@@ -13,7 +13,7 @@ import torch
 
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
-from tests.tools.fixes import declined, fixed, transformed
+from tests.tools.fixes import declined, fixed, noop, transformed
 from tests.tools.observe import Scenario
 
 _MODEL = """
@@ -234,3 +234,55 @@ def test_only_a_tensor_without_elements_may_be_made_anew(call: str) -> None:
                 return y.fill_(0)
     """
     assert "new_empty" not in fixed(dedent(source))[0]
+
+
+_OLD = """
+import numpy as np
+import torch
+from torch import nn
+from torch.autograd import Variable
+
+
+class Model(nn.Module):
+    def __init__(self, tensor=torch.FloatTensor):
+        super().__init__()
+        self.Tensor = tensor
+        self.register_buffer("one", torch.tensor(2.0))
+
+    def forward(self, x):
+        {body}
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = x + torch.FloatTensor(x.size()).fill_(2)",
+        "x = x + torch.Tensor(x.shape).zero_()",
+        "x = x + Variable(torch.LongTensor(x.size()).fill_(3))",
+        "x = x * self.Tensor(x.size()).fill_(2)",
+        "x = x * torch.FloatTensor(self.one.size()).fill_(2)",
+        "x = x * torch.DoubleTensor(np.linspace(0, 1, x.size(-1)))",
+        "x = x * torch.Tensor(np.arange(4)) + torch.LongTensor(np.full(4, 2.7))",
+        "x = x * torch.FloatTensor(np.ones((2, 4)))",
+    ],
+)
+def test_old_constructors_make_the_same_tensor(body: str) -> None:
+    source = _OLD.format(body=body)
+    fixed_text, _ = fixed(source)
+    assert fixed_text != source
+    behaves(source, fixed_text, ["torch.ones(2, 4)"], scenarios=_MODES)
+    compiles(fixed_text, ["torch.ones(2, 4)"])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = x + torch.FloatTensor([1.0, 2.0, 3.0, 4.0])",
+        "x = x + torch.FloatTensor(x.size(0), 4).fill_(1)",
+        "x = x + torch.FloatTensor(*x.size()).fill_(1)",
+    ],
+)
+def test_old_constructors_that_dynamo_traces_right_stay(body: str) -> None:
+    noop(_OLD.format(body=body))

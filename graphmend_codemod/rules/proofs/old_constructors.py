@@ -43,7 +43,7 @@ class NewForm(NamedTuple):
 
 
 def new_form(site: Site, call: ast.Call) -> NewForm | None:
-    """`torch.FloatTensor().new_empty(x.size())` for `torch.FloatTensor(x.size())`; None for calls that Dynamo traces right."""
+    """`torch.FloatTensor().new_empty(x.size())` for `torch.FloatTensor(x.size())`; None where Dynamo is right."""
     if len(call.args) != 1 or call.keywords or site.torch is None:
         return None
     made = site.resolve(call.func)

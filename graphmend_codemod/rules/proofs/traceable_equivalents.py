@@ -311,9 +311,7 @@ HELPERS = (
     "_fast_length_while_tracing", "_fftpack_length_while_tracing", "_cudnn_flags_while_tracing",
 )  # fmt: skip
 """Functions of the module that the twins call: they may call what they stand for, where nothing else does the same."""
-NAMES = frozenset(
-    {*(name.rpartition(".")[2] for name in BY_NAME), *OLD_SIGNATURES, *old_constructors.NAMES, "resize_"}
-)
+NAMES = frozenset({*(name.rpartition(".")[2] for name in BY_NAME), *OLD_SIGNATURES, *old_constructors.NAMES, "resize_"})
 
 
 def twin_of(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
