@@ -25,6 +25,7 @@ _MASKS = {
     "bools": "torch.tensor([[True, False, True], [False, True, True]])",
     "bytes": "torch.tensor([[1, 0, 1], [0, 1, 1]], dtype=torch.uint8)",
     "positions": "torch.tensor([1, 0, 1])",
+    "a position for each": "torch.tensor([[1, 0, 1], [0, 1, 1]])",
     "rows": "torch.tensor([True, False])",
     "a bool": "True",
     "a bool of no dimensions": "torch.tensor(True)",
@@ -77,7 +78,7 @@ _TENSORS = {
 }  # fmt: skip
 """What raises comes last: Dynamo leaves code alone in which it met an exception."""
 _SELECTORS = {
-    "dtypes": ("bools", "nothing chosen", "bytes", "positions"),
+    "dtypes": ("bools", "nothing chosen", "bytes", "a position for each", "positions"),
     "shapes": ("bools", "rows", "a bool of no dimensions", "too short"),
     "no elements": ("bools", "of nothing"),
     "a bool": ("bools", "a bool"),
