@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 
 from tests.tools.behaviour import behaves
@@ -71,3 +73,21 @@ def test_flags_that_are_no_bools_are_left_alone() -> None:
         model("out = torch.ones(2, 4, dtype=torch.int64)\nif m.any():\n    out |= m\n    y[m] = 0.0"),
         because="is not a mask of bools",
     )
+
+
+def test_what_is_compared_needs_no_question_for_its_dtype() -> None:
+    source = """
+        import torch
+        from torch import nn
+
+
+        class Model(nn.Module):
+            def forward(self, x: torch.Tensor):
+                y = x * 1
+                if (y < 0).any():
+                    y[y < 0] = 0
+                return y
+        """
+    after, _ = fixed(dedent(source))
+    assert "is_compiling()" in after
+    assert "dtype == torch.bool" not in after

@@ -18,6 +18,7 @@ from graphmend_codemod.rules.proofs.select.element_writes import asks_gradient
 from graphmend_codemod.rules.proofs.select.gradient_sources import is_finite_source
 from graphmend_codemod.rules.proofs.select.select_proof import demand_no_later_write
 
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _MOST = 8
 
 
@@ -177,6 +178,10 @@ def _bool_facts(site: Site, node: ast.expr) -> list[str]:
     """Conditions under which a tensor is bool."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
         return _bool_facts(site, node.operand)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], _ORDERS):
+        compared = site.value(node.left)
+        if compared.is_tensor:  # what is larger than something, element by element, is bool
+            return [f"isinstance({site.text(node.left)}, {site.torch}.Tensor)"] if compared.hint else []
     value, text = site.value(node), site.operand(node)
     if value.is_tensor and not value.hint and (value.dtype or "").startswith("torch.") and value.dtype != BOOL:
         raise NotProven(f"`{text}` is not a mask of bools")
