@@ -244,6 +244,15 @@ def test_a_list_of_tensors_is_not_taken_for_one(annotation: str) -> None:
     declined(embedded(loop, setup), because="`mask` is a list of tensors by its annotation")
 
 
+def test_an_array_of_numpy_is_not_taken_for_a_tensor() -> None:
+    setup = _SETUP.replace("import torch\n", "import numpy as np\nimport torch\n", 1)
+    loop = (
+        "kept = np.unique(mask.cpu().numpy())\n" + _PLACES + "for each in kept:\n"
+        "    found = (mask == int(each)).nonzero()\n    places[found[:, 0], found[:, 1]] = 1"
+    )
+    declined(embedded(loop, setup), because="`kept` is an array of NumPy", select=("GM504",))
+
+
 def test_complex_tensors_may_have_gradients_and_run_the_loop() -> None:
     after, _ = fixed(
         """

@@ -20,6 +20,7 @@ from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import Argument
+from graphmend_codemod.rules.proofs.untraced.evidence import is_array
 
 _PLAIN = frozenset(
     {
@@ -133,6 +134,8 @@ class Arguments:
         value = self._site.value(ast.Name(name, ast.Load()))
         if not self._is_bound(name):
             raise NotProven(f"`{name}` may be unbound before the loop")
+        if is_array(self._site, name):
+            raise NotProven(f"`{name}` is an array of NumPy; manually keep it a tensor")
         if value.kind is ValueKind.TENSOR or (value.kind is ValueKind.UNKNOWN and self._used_as_tensor(name)):
             return self._tensor(name)
         if value.callee is None and value.instance_of is None and not self._used_as_tensor(name):
