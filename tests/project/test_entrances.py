@@ -136,9 +136,14 @@ def test_what_stops_dynamo_stops_the_search(tmp_path: Path) -> None:
         def c(x): return x
         @torch.compiler.assume_constant_result
         def d(x): return x
+        def constant(function):
+            function._dynamo_marked_constant = True
+            return function
+        @constant
+        def e(x): return x
         def inner(x): return x
         class A(nn.Module):
-            def forward(self, x): return a(b(c(d(x))))
+            def forward(self, x): return a(b(c(d(e(x)))))
         """,
     )
     assert found == {"A.forward"}

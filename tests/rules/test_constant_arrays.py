@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 import torch
 
+from graphmend_codemod.rules.framework.edits import CONSTANT
+from graphmend_codemod.rules.proofs import old_constructors, suspect_calls, traceable_equivalents
 from tests.rules.test_opaque import forgotten, made  # noqa: F401
 from tests.tools.fixes import fixed, fixed_among
 
@@ -407,3 +410,33 @@ def test_tensors_of_a_function_after_inference_mode() -> None:
         compiled(x)
     compiled(x).backward()
     assert x.grad is not None
+
+
+def test_who_imports_a_fixed_file_does_not_import_the_compiler(tmp_path: Path) -> None:
+    after, _ = fixed(_PADDED)
+    assert "_dynamo_marked_constant" in after
+    (tmp_path / "padded.py").write_text(after)
+    told = subprocess.run(
+        [sys.executable, "-c", "import sys, padded; print('torch._dynamo' in sys.modules)"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert told.stdout.split() == ["False"]
+
+
+def test_the_decorator_does_what_that_of_torch_does() -> None:
+    def own() -> None: ...
+
+    def of_torch() -> None: ...
+
+    space: dict[str, Any] = {}
+    exec(CONSTANT.source, space)
+    marked = vars(torch.compiler.assume_constant_result(of_torch))  # type: ignore[no-untyped-call]
+    assert vars(space[CONSTANT.name](own)) == marked != {}
+
+
+def test_the_quick_look_knows_all_names() -> None:
+    last = {name.rpartition(".")[2] for name in traceable_equivalents.BY_NAME}
+    assert {*last, *traceable_equivalents.OLD_SIGNATURES, *old_constructors.NAMES, "resize_"} == suspect_calls.NAMES

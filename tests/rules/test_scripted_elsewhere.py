@@ -108,7 +108,7 @@ def _fix(project: Path, use: str, named: bool) -> str:
 @pytest.mark.parametrize("named", [False, True])
 def test_no_helper_is_called_where_a_script_leads(project: Path, name: str, named: bool) -> None:
     after = _fix(project, _USES[name], named)
-    assert "assume_constant_result" not in after
+    assert "_constant_while_tracing" not in after
     assert after.count("if not torch.compiler.is_compiling():") == 2
     if name in _WHOLE:
         assert "scale = x.max().item()\n" in after
@@ -131,13 +131,13 @@ def test_a_fixed_module_is_still_a_script(project: Path, name: str) -> None:
 
 def test_without_scripts_messages_are_sent_once(project: Path) -> None:
     after = _fix(project, "from model import Model\n\nsubscript = Model()\n", named=False)
-    assert "assume_constant_result" in after
+    assert "_constant_while_tracing" in after
     assert "scale = x.max()" in after
 
 
 def test_what_another_module_is_scripted_for_does_not_count(project: Path) -> None:
     use = "import torch\n\n\n@torch.jit.script\ndef other(x: torch.Tensor):\n    return x\n"
-    assert "assume_constant_result" in _fix(project, use, named=True)
+    assert "_constant_while_tracing" in _fix(project, use, named=True)
 
 
 def test_an_older_torch_does_not_script_the_predicate(project: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from graphmend_codemod.project.index import families
 from graphmend_codemod.project.index.modules import PackageLayout
+from graphmend_codemod.project.summary.computing import MARKS_CONSTANT
 from graphmend_codemod.project.summary.records import Binding, ClassSummary, FunctionSummary, ModuleSummary
 
 Load = Callable[[str], "ModuleSummary | None"]
@@ -367,7 +368,8 @@ class Definitions:
 
     def is_disabled(self, module: Module, function: FunctionSummary) -> bool:
         """True when a decorator keeps what is inside the function out of every graph, or compiles it by other means."""
-        return any(
+        own = (module.functions.get(name) for name in function.decorators)
+        return any(each is not None and MARKS_CONSTANT in each.returned for each in own) or any(
             name in families.STOPS or name.startswith(families.OTHER_COMPILERS)
             for name in self.decorators(module, function)
         )

@@ -35,6 +35,16 @@ _KNOWN = frozenset(
 )
 
 
+MARKS_CONSTANT = "marks a constant"
+"""How a summary notes a decorator that does what `torch.compiler.assume_constant_result` does."""
+
+
+def marks_constant(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """True for a function with `function._dynamo_marked_constant = True`: Dynamo calls what has that, and no more."""
+    targets = [each.targets[0] for each in node.body if isinstance(each, ast.Assign)]
+    return any(isinstance(each, ast.Attribute) and each.attr == "_dynamo_marked_constant" for each in targets)
+
+
 def only_computes(node: ast.FunctionDef | ast.AsyncFunctionDef, calls: Collection[str], local: Collection[str]) -> bool:
     """True for a short function of known operations and assignments to its own names.
 

@@ -17,7 +17,7 @@ from graphmend_codemod.project.summary.candidates import (
     is_python_annotation,
 )
 from graphmend_codemod.project.summary.check_functions import noted
-from graphmend_codemod.project.summary.computing import COMPUTES, only_computes
+from graphmend_codemod.project.summary.computing import COMPUTES, MARKS_CONSTANT, marks_constant, only_computes
 from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS, may_swallow
 from graphmend_codemod.project.summary.python_attributes import Held
 from graphmend_codemod.project.summary.quiet import AWAITED, LOUD, is_loud
@@ -374,6 +374,8 @@ def _note_effects(
     """Notes, among what the function returns, what it does besides computing it."""
     if not owner and not outer and only_computes(node, body.calls, local):
         body.returned[COMPUTES] = None
+    if not owner and not outer and marks_constant(node):
+        body.returned[MARKS_CONSTANT] = None
     suppresses = any(each.endswith("suppress()") for each in body.returned)
     if suppresses or ((node.name in LEAVES or decorators) and may_swallow(node, decorators)):
         body.returned[SWALLOWS] = None

@@ -9,12 +9,26 @@ import ast
 import re
 from collections.abc import Callable, Sequence
 
-from graphmend_codemod.core.findings import Edit, EditForm, Original, Replacement, Span
+from graphmend_codemod.core.findings import Edit, EditForm, Helper, Original, Replacement, Span
 from graphmend_codemod.rules.framework.reasons import NotProven, with_way_out
 from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 
 Parts = Sequence[str | Original]
+CONSTANT = Helper(
+    "_constant_while_tracing",
+    """\
+def _constant_while_tracing(function):
+    \"\"\"`torch.compiler.assume_constant_result`, which would import the compiler with this file.\"\"\"
+    function._dynamo_marked_constant = True
+    return function""",
+    shared=True,
+)
+"""The decorator of helpers that torch.compile calls while it traces, and whose result it takes for a constant.
+
+torch's own is the same but for `import torch._dynamo`: a second of CPU time for whoever imports the file, compiled or
+not. Source: torch 2.13, `torch/compiler/__init__.py` and `torch/_dynamo/decorators.py`.
+"""
 _BEFORE = "# What either branch writes, before it is known which one is taken."
 
 

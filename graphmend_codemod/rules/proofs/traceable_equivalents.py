@@ -306,12 +306,6 @@ BY_NAME: dict[str, Make] = {
 }  # fmt: skip
 OLD_SIGNATURES = {"add_": ("alpha", 2), "addcmul_": ("value", 3), "addcdiv_": ("value", 3)}
 """Methods that take a number before their tensors, with the keyword for it and how many arguments there are then."""
-HELPERS = (
-    "_variable_while_tracing", "_tqdm_while_tracing", "_trange_while_tracing", "_sdp_kernel_while_tracing",
-    "_fast_length_while_tracing", "_fftpack_length_while_tracing", "_cudnn_flags_while_tracing",
-)  # fmt: skip
-"""Functions of the module that the twins call: they may call what they stand for, where nothing else does the same."""
-NAMES = frozenset({*(name.rpartition(".")[2] for name in BY_NAME), *OLD_SIGNATURES, *old_constructors.NAMES, "resize_"})
 
 
 def twin_of(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:

@@ -19,9 +19,9 @@ of an array of NumPy one of another dtype: it gets `torch.FloatTensor().new_empt
 with one, the graph breaks there as before.
 
 **Constants.** An array that numbers alone decide (`scipy.signal.get_window`, `librosa.filters.mel`, the nodes of a
-quadrature, the index table of a padding) is computed while torch.compile traces: a helper under
-`torch.compiler.assume_constant_result` runs the author's expression, and the graph holds a copy of the result. The
-functions have to be ones of NumPy, SciPy, librosa and PyWavelets that are known to do nothing but compute, or
+quadrature, the index table of a padding) is computed while torch.compile traces: a helper marked
+as `torch.compiler.assume_constant_result` does runs the author's expression, and the graph holds a copy of the result.
+The functions have to be ones of NumPy, SciPy, librosa and PyWavelets that are known to do nothing but compute, or
 functions of the project that use only these and their arguments; Dynamo guards the function of the project that is
 called. A function of numbers with several such calls, or with objects of a library in between (`pywt.Wavelet(name)`),
 is called as a whole, in front of its body, and gives a copy of the array, tensors or number. Numbers are asked for
@@ -45,9 +45,7 @@ from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.constants import cached_functions, computed_arrays
-from graphmend_codemod.rules.proofs.old_constructors import NAMES as OLD_CONSTRUCTORS
-from graphmend_codemod.rules.proofs.traceable_equivalents import HELPERS, NAMES, Twin, is_choice, replacement, twin_of
+from graphmend_codemod.rules.proofs.suspect_calls import HELPERS, NAMES, lines
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
 
 rule = Rule(
@@ -80,9 +78,14 @@ def untraceable(site: Site, statement: ast.stmt) -> Diagnostic | None:
     """The first such call that the statement itself evaluates; the edit mends all of them that can be."""
     if site.function.startswith(HELPERS):
         return None
+    calls = list(_calls(site, statement))
+    if not calls:
+        return None
+    from graphmend_codemod.rules.proofs.traceable_equivalents import Twin, is_choice, replacement, twin_of
+
     first: Diagnostic | None = None
     twins: list[Twin] = []
-    for call in _calls(site, statement):
+    for call in calls:
         message = _message(call)
         try:
             twin = twin_of(site, statement, call)
@@ -102,9 +105,11 @@ def untraceable(site: Site, statement: ast.stmt) -> Diagnostic | None:
     return Diagnostic(message, edit=edit, node=twins[0].call)
 
 
-@rule.on(ast.Assign, ast.AugAssign, ast.Return, words=("np", "numpy", FOREIGN_NAMES), lines=computed_arrays.lines)
+@rule.on(ast.Assign, ast.AugAssign, ast.Return, words=("np", "numpy", FOREIGN_NAMES), lines=lines)
 def computed(site: Site, statement: ast.Assign | ast.AugAssign | ast.Return) -> Diagnostic | None:
     """`window = torch.from_numpy(scipy.signal.get_window("hann", self.n_fft))`."""
+    from graphmend_codemod.rules.proofs.constants import cached_functions, computed_arrays
+
     found = computed_arrays.arrays_in(site, statement)
     function = cached_functions.computed(site, statement)
     if function is not None and (not found or function[1] > 1):
@@ -117,6 +122,8 @@ def computed(site: Site, statement: ast.Assign | ast.AugAssign | ast.Return) -> 
 
 
 def _message(call: ast.expr) -> str:
+    from graphmend_codemod.rules.proofs.old_constructors import NAMES as OLD_CONSTRUCTORS
+
     traced_wrong = isinstance(call, ast.Call) and last_name(call.func) in OLD_CONSTRUCTORS
     what = "Dynamo traces this call as a different one" if traced_wrong else "Dynamo does not trace this call"
     return f"{what}: `{speculation.short(call)}`"

@@ -9,10 +9,9 @@ imports a predicate of this meaning (`from .utils import is_torchdynamo_compilin
 import torch gets a function that asks for it where the process has imported it.
 
 With `log-calls = "once"`, a message that is known while the graph is traced is sent once per compilation instead,
-through a helper that Dynamo runs as it traces; with `log-calls = "warnings"`, only warnings and errors are. That has to
-be asked for, since the decorator of the helper (`torch.compiler.assume_constant_result`) imports the compiler: about
-1.5 s for everyone who imports the file. Messages that are not known while tracing (a size would specialise the graph
-on it), and those in code that TorchScript compiles as well, are left out all the same.
+through a helper that Dynamo runs as it traces; with `log-calls = "warnings"`, only warnings and errors are. Messages
+that are not known while tracing (a size would specialise the graph on it), and those in code that TorchScript compiles
+as well, are left out all the same.
 
 A function that takes no tensors, and that nothing compiled in the project calls, keeps its messages: what a package
 merely offers to others (`load_image`, `save`) is called around their models more often than in them.
@@ -23,6 +22,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.edits import CONSTANT
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.log_calls import LogCall, find_log_call, judge_arguments
@@ -50,7 +50,7 @@ def helper_for(site: Site, call: LogCall) -> Helper | None:
     verb = call.logger.rpartition(".")[2]
     name = f"_{verb}_while_tracing"
     source = (
-        "@{torch}.compiler.assume_constant_result\n"
+        f"@{CONSTANT.name}\n"
         f"def {name}(*args, **kwargs):\n"
         f'    """Call `{call.logger}` once per compilation: torch.compile runs this while it traces the graph."""\n'
         f"    {call.logger}(*args, **kwargs)"
@@ -90,7 +90,6 @@ def log_statement(site: Site, node: ast.Expr) -> Diagnostic | None:
 def _once(site: Site, call: LogCall, helper: Helper) -> Edit:
     function = call.call.func
     head = f"({helper.name} if {site.compiling} else {site.text(function)})("
-    filled = Helper(helper.name, helper.source.replace("{torch}", site.torch or "torch"), helper.after)
     width = len(site.source.line(call.call.lineno)) - len(site.text(function)) - 1 + len(head)
     hanging = _under_callee(site, call.call)
     if call.call.lineno == call.call.end_lineno and site.is_too_long(width):
@@ -100,7 +99,7 @@ def _once(site: Site, call: LogCall, helper: Helper) -> Edit:
         replacement = Replacement(site.span(call.call), (f"{head}\n    ", hanging, ")"))
     else:
         replacement = Replacement(site.span(function), (head[:-1],))
-    return Edit((replacement,), imports=site.imports, helpers=(filled,))
+    return Edit((replacement,), imports=site.imports, helpers=(CONSTANT, helper._replace(since="")))
 
 
 def _under_callee(site: Site, call: ast.Call) -> str | Original | None:

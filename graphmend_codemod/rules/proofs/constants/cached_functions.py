@@ -12,6 +12,7 @@ import re
 
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, defaults_of, parameters, walk
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.rules.framework.edits import CONSTANT
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.constants.libraries import MAKERS, Kind
@@ -101,7 +102,7 @@ def edit(site: Site, kind: Kind | None = None) -> Edit:
     path = f"{_COMMENT}\n{condition}\n    return {result}\n"
     called = f"torch.compiler.disable({site.function})(*given, **named)"
     made = [
-        "@torch.compiler.assume_constant_result",
+        f"@{CONSTANT.name}",
         f"def {name}(*given, **named):",
         f'    """`{site.function}`, whose result torch.compile keeps as a constant."""',
         "    # Where an argument is no constant after all the graph breaks, and the function itself has to run.",
@@ -109,6 +110,7 @@ def edit(site: Site, kind: Kind | None = None) -> Edit:
     ]
     helpers = (
         ARE_CONSTANTS,
+        CONSTANT,
         Helper(name, "\n".join(made), since="compiler.assume_constant_result"),
     )
     return Edit((Replacement(site.span(body[0]), (path, site.original(body[0]))),), ("torch",), helpers)

@@ -22,13 +22,12 @@ from graphmend_codemod.analysis.patterns import (
     only_target,
     root_of,
 )
-from graphmend_codemod.analysis.scope import Outline, dotted, parents_in, walk_in_layers
+from graphmend_codemod.analysis.scope import dotted, parents_in, walk_in_layers
 from graphmend_codemod.analysis.speculation import is_loud_property, short
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.project.index.facts import AttributeKind
-from graphmend_codemod.project.summary.candidates import FOREIGN_NAMES
-from graphmend_codemod.rules.framework.edits import line_of
+from graphmend_codemod.rules.framework.edits import CONSTANT, line_of
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.constants.cached_functions import ARE_CONSTANTS, is_hidden
@@ -51,17 +50,6 @@ class Computed(NamedTuple):
     kind: Kind
     numbers: dict[str, ast.expr]
     functions: list[ast.expr]
-
-
-def lines(outline: Outline) -> list[int]:
-    """The lines of calls that may be worth a look."""
-    if FOREIGN_NAMES in outline.notes:
-        return [call.lineno for call in outline.calls]
-    return [call.lineno for call in outline.calls if any(map(_is_of_numpy, [call, *call.args]))]
-
-
-def _is_of_numpy(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and root_of(node.func) in {"np", "numpy"}
 
 
 def arrays_in(site: Site, statement: ast.stmt) -> list[Computed]:
@@ -198,7 +186,7 @@ def edit(site: Site, statement: ast.stmt, found: list[Computed]) -> Edit:
     demand_torch(site)
     parents = parents_in(statement)
     written: dict[int, tuple[ast.expr, str]] = {}
-    helpers: list[Helper] = []
+    helpers: list[Helper] = [CONSTANT]
     asked: dict[str, None] = {}
     for each in found:
         helper, given = _helper(site, each)
@@ -253,7 +241,7 @@ def _helper(site: Site, computed: Computed) -> tuple[Helper, list[str]]:
     }
     name = f"_{last_name(called.func).strip('_')}_while_tracing"
     made = [
-        "@torch.compiler.assume_constant_result",
+        f"@{CONSTANT.name}",
         f"def {name}({', '.join(parameters)}):",
         f'    """`{last_name(called.func)}` of numbers: torch.compile computes it while it traces, as a constant."""',
         f"    return {results[computed.kind]}",

@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.project.index.facts import AttributeKind
-from graphmend_codemod.rules.framework.edits import computed_in_front
+from graphmend_codemod.rules.framework.edits import CONSTANT, computed_in_front
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition
@@ -25,7 +25,7 @@ from graphmend_codemod.rules.proofs.conditions.trace_time_conditions import tens
 FILLS = {"copy_": 1, "fill_": 1, "zero_": 0}
 """Methods that write into a tensor, with the number of their arguments."""
 _OWNS = '''
-@{torch}.compiler.assume_constant_result
+@_constant_while_tracing
 def _owns_its_memory(owner: {torch}.nn.Module, name: str) -> bool:
     """True if no other tensor in the module `owner` shares memory with `owner.name`: known while tracing."""
     own = getattr(owner, name)
@@ -251,9 +251,10 @@ class _Branch:
         texts = {"_owns_its_memory": _OWNS, "_may_replace_data": _FITS, "_replace_data": _REPLACE}
         if not self._replaced():
             return ()
-        return tuple(
+        own = (
             Helper(name, text.format(torch=self.site.torch).strip("\n"), shared=True) for name, text in texts.items()
         )
+        return (CONSTANT, *own)
 
     def facts(self) -> list[str]:
         """What has to hold of what was computed."""

@@ -17,6 +17,7 @@ from graphmend_codemod.analysis.patterns import root_of as owner_of
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Helper
+from graphmend_codemod.rules.framework.edits import CONSTANT
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.kept_attributes import why_it_may_change
@@ -74,7 +75,7 @@ def selected_by_sizes(site: Site, statement: ast.stmt, node: ast.expr) -> Counte
         raise NotProven("a name of Python's own means something else in this module")
     helper, torch = _helper(site, built, mask), site.torch
     source = _PLACES_HELPER.strip("\n").replace("{torch}", torch or "torch")
-    helpers = (Helper("_counted_places", source, shared=True, since="unravel_index"), helper)
+    helpers = (Helper("_counted_places", source, shared=True, since="unravel_index"), CONSTANT, helper)
     given = ", ".join(f"len(range({each}))" for each in built.arguments)
     places = f"_counted_places({site.text(mask)}, {helper.name}({given}))"
     # `torch.export` runs a constant function as well, with tensors that hold nothing.
@@ -300,7 +301,7 @@ def _helper(site: Site, built: _Built, mask: ast.expr) -> Helper:
     simpler = _Simpler(built)
     copies = [simpler.visit(ast.parse(ast.unparse(each)).body[0]) for each in built.kept]
     made = [
-        f"@{site.torch}.compiler.assume_constant_result",
+        f"@{CONSTANT.name}",
         f"def {name}({', '.join(built.arguments.values())}):",
         f'    """How many elements `{ast.unparse(mask)}` selects, for torch.compile: sizes alone decide that."""',
         *(f"    {line}" for each in copies for line in ast.unparse(each).splitlines()),
