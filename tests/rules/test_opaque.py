@@ -219,6 +219,14 @@ def test_numbers_and_words_are_other_operators_or_other_calls() -> None:
         ("if x.sum() > len(x[x > 0]):\n    return x\nreturn x[:1]", "depends on data"),
         ("y = x[:1]\nfor each in x[x > 0]:\n    y = torch.cat([y, x])\nreturn y", "`y`"),
         ("return torch.zeros(int(x.max()))", "depend"),
+        (
+            "kept = []\nfor n in x[x > 0].tolist():\n    kept.append(x * n)\nreturn torch.stack(kept).sum(0)",
+            "put into `kept`",
+        ),
+        (
+            "kept = {}\nfor n in x[x > 0].tolist():\n    kept[n] = x * n\nreturn torch.cat(list(kept.values()))",
+            "depend",
+        ),
         ("return torch.ones(x.shape[1], requires_grad=True)", "requires gradients"),
         ("chosen = x[x > 0].cumsum(0)\nreturn chosen.max(), factor", "that the result `factor` is a Tensor"),
     ],

@@ -38,6 +38,9 @@ class ResultShapes:
         self.smooth = False
         """Whether a result may need a gradient: it is not known to hold integers or bools."""
         self._unsized: set[str] = set()
+        self._containers = {
+            name for each in _assignments(function) if _is_container(each.value) for name in _bound(each)
+        }
         self._find_unsized()
         needed: set[str] = set()
         self.statements = self._block(body, needed)
@@ -131,6 +134,8 @@ class ResultShapes:
             return self._branch(node, needed)
         if leaves:
             raise NotProven(f"a `return` below `{speculation.short(_head(node))}` depends on data")
+        if filled := sorted(_filled(node) & needed & self._containers):
+            raise NotProven(f"the shape of a result may depend on what is put into `{filled[0]}`")
         if not bound & needed:
             return []
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
@@ -343,6 +348,24 @@ def empty_results(shapes: ResultShapes, name: str, given: Sequence[str]) -> str:
 
 def _bound(node: ast.stmt) -> set[str]:
     return stored_names(walk(node))
+
+
+def _filled(node: ast.stmt) -> set[str]:
+    """Names of what a statement calls a method of, or writes an element of."""
+    owners = [part.value for part in walk(node) if isinstance(part, ast.Attribute)]
+    owners += [
+        part.value for part in walk(node) if isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load)
+    ]
+    return {each.id for each in owners if isinstance(each, ast.Name)}
+
+
+def _is_container(node: ast.expr) -> bool:
+    """True for what makes a list, dict or set of Python."""
+    made = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+    if isinstance(node, ast.BinOp):
+        return _is_container(node.left) or _is_container(node.right)
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(node, made) or (isinstance(called, ast.Name) and called.id in {"list", "dict", "set", "sorted"})
 
 
 def _head(node: ast.stmt) -> ast.AST:
