@@ -7,11 +7,13 @@ and whether Dynamo breaks the graph on the way.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import root_of, stored_names, stores_name
+from graphmend_codemod.analysis.patterns import root_of, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, defaults_of, dotted, parameter_names, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -180,10 +182,9 @@ class PureValues:
             if found is None or len(found[0].text) > LONGEST:
                 return None
             (module, text), name = found
-        tree = tree_of(text)
-        every = [each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == name]
-        bound = sum(_binds(part, name) for part in walk(tree))
-        return (module, every[0]) if every and bound == 1 and not self._index.writers(name) else None
+        every = [each for each in tree_of(text).body if isinstance(each, ast.FunctionDef) and each.name == name]
+        sure = len(every) == 1 and _bound_in(text)[name] == 1 and not self._index.writers(name)
+        return (module, every[0]) if sure else None
 
     def _returned(self, function: FunctionNode, frame: Frame) -> Kind:
         if any(isinstance(part, _REFUSED) for statement in function.body for part in walk(statement)):
@@ -266,10 +267,19 @@ def _bounds(part: ast.expr) -> list[ast.expr]:
     return [part]
 
 
-def _binds(node: ast.AST, name: str) -> bool:
+@lru_cache(maxsize=4)
+def _bound_in(text: str) -> Counter[str]:
+    """How often a file binds each name, anywhere in it."""
+    return Counter(name for part in walk(tree_of(text)) if (name := _bound(part)) is not None)
+
+
+def _bound(node: ast.AST) -> str | None:
+    """The name that a node binds."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return node.name == name
-    return stores_name(node, name) or (isinstance(node, ast.alias) and (node.asname or node.name) == name)
+        return node.name
+    if isinstance(node, ast.Name):
+        return None if isinstance(node.ctx, ast.Load) else node.id
+    return (node.asname or node.name) if isinstance(node, ast.alias) else None
 
 
 def _is_listed(node: ast.Call) -> bool:
