@@ -440,3 +440,21 @@ def test_the_decorator_does_what_that_of_torch_does() -> None:
 def test_the_quick_look_knows_all_names() -> None:
     last = {name.rpartition(".")[2] for name in traceable_equivalents.BY_NAME}
     assert {*last, *traceable_equivalents.OLD_SIGNATURES, *old_constructors.NAMES, "resize_"} == suspect_calls.NAMES
+
+
+@pytest.mark.parametrize("array", ["np.asanyarray(y)", "np.asanyarray(y, dtype=y.dtype)", "filled(y, 2)"])
+def test_an_array_that_is_read_again_is_no_part_of_another(array: str) -> None:
+    """Eager mode writes into the first array through the second, or through a parameter."""
+    head = _HEAD.replace(
+        "def symmetric",
+        "def filled(a, n):\n    a[1] = 7\n    return np.pad(a, (n, n), mode='wrap')\n\n\ndef symmetric",
+        1,
+    )
+    body = (
+        f"n = x.shape[-1]\ny = np.arange(n)\nw = {array}\nw[0] = 9\nreturn x + torch.from_numpy(y), torch.from_numpy(w)"
+    )
+    source = fixed(_model(body, head))[0]
+    torch.compiler.reset()
+    model = made(source)
+    compiled: Any = torch.compile(model, backend="aot_eager")
+    torch.testing.assert_close(compiled(torch.zeros(2, 4)), model(torch.zeros(2, 4)), rtol=0, atol=0)

@@ -36,8 +36,6 @@ from graphmend_codemod.rules.proofs.constants.pure_values import Frame, PureValu
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
-_MARK = "assume_constant_result"
-
 
 class Computed(NamedTuple):
     """An expression that helpers can compute, what it is, and what it is made of: numbers and functions of the project.
@@ -55,11 +53,7 @@ class Computed(NamedTuple):
 def arrays_in(site: Site, statement: ast.stmt) -> list[Computed]:
     """The outermost calls of a statement that break the graph, with as much around them as makes an array."""
     value = getattr(statement, "value", None)
-    if (
-        value is None
-        or is_hidden(site)
-        or any(_MARK in ast.dump(each) for each in site.evaluator.scope.node.decorator_list)
-    ):
+    if value is None or is_hidden(site):
         return []
     found: list[Computed] = []
     parents = parents_in(statement)
@@ -120,9 +114,18 @@ class _Leaves:
             return node
         called = (self._site.resolve(before.value.func) or "") if isinstance(before.value, ast.Call) else ""
         own = mentions(before.value, target.id) or not mentions(node, target.id)
-        if own or not called.startswith("numpy."):
+        if own or not called.startswith("numpy.") or self._is_used_elsewhere(target.id, before, node):
             return node
         return _Exchange({target.id: before.value}).exchanged(node)
+
+    def _is_used_elsewhere(self, name: str, before: ast.stmt, node: ast.expr) -> bool:
+        """True where more than `node` reads an array: what gets it may write into it, or give it back."""
+        rebound = only_target(self._statement)
+        if isinstance(rebound, ast.Name) and rebound.id == name and node is getattr(self._statement, "value", None):
+            return False
+        own = {id(part) for each in (before, node) for part in ast.walk(each)}
+        uses = (part for part in ast.walk(self._site.evaluator.scope.node) if isinstance(part, ast.Name))
+        return any(part.id == name and id(part) not in own for part in uses)
 
     def kind(self, node: ast.expr) -> Kind | None:
         """A number, as far as one can tell, which the header asks for."""
