@@ -44,7 +44,7 @@ _TENSOR = re.compile(r"(?:typing\.)?Optional\[torch\.\w*Tensor\]|torch\.\w*Tenso
 
 
 def merge(first: AttributeFact, second: AttributeFact) -> AttributeFact:
-    """What is known when both were assigned. A registered name takes nothing but tensors (and None) afterwards, and the
+    """What is known when both were assigned. A registered name takes only tensors (and None) afterwards, and the
     annotation of a class says nothing against what is assigned."""
     for one, other in ((first, second), (second, first)):
         given = other.kind in (AttributeKind.CALL, AttributeKind.OTHER) or other == AUGMENTED

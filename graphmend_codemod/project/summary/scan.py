@@ -254,7 +254,7 @@ def _class(node: ast.ClassDef, qualname: str, scan: _Scan, outer: str = "") -> N
     for pending in scan.functions[first:]:
         if pending.owner == qualname and pending.body.attributes:
             construction = pending.head[0] == f"{qualname}.__init__"
-            # What a class that inherits from nothing is made of is data as often as it is a setting.
+            # The attributes of a class without bases are data as often as settings.
             scan.held.add_method(qualname, pending.body, construction and bool(node.bases))
             for attribute in _attributes(pending.body, scan.lines, construction):
                 attributes[attribute] = None
