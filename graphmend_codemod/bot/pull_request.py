@@ -92,7 +92,7 @@ class Outcome:
 
 
 def open_pull_request(
-    request: PullRequestOptions,
+    options: PullRequestOptions,
     forge: Forge,
     workspace: Git,
     transfer: Callable[[Project], Transfer],
@@ -112,7 +112,7 @@ def open_pull_request(
             interruption.heed()
             progress(line)
 
-        return _Run(request, forge, workspace, transfer, heedful, fetched).outcome()
+        return _Run(options, forge, workspace, transfer, heedful, fetched).outcome()
 
 
 class _Run:
@@ -120,14 +120,14 @@ class _Run:
 
     def __init__(
         self,
-        request: PullRequestOptions,
+        options: PullRequestOptions,
         forge: Forge,
         workspace: Git,
         transfer: Callable[[Project], Transfer],
         progress: Progress,
         fetched: Callable[[str], None],
     ) -> None:
-        self._request = request
+        self._options = options
         self._forge = forge
         self._git = workspace
         self._transfer = transfer
@@ -139,21 +139,21 @@ class _Run:
 
     def outcome(self) -> Outcome:
         """Do it."""
-        request = self._request
+        options = self._options
         self._progress("asking the forge")
         self._project = project = self._forge.project()
         if project.archived:
             raise ForgeError(f"{project.path} is archived, so nothing can be pushed to it")
-        self._base = request.base or project.default_branch
+        self._base = options.base or project.default_branch
         self._upstream = self._transfer(project)
         tip = self._fetch_base()
         self._settings = settings = self._read_settings(tip)
-        self._publisher = Publisher(self._forge, settings, request.dry_run, self._progress, self._steps, self._remarks)
-        self._branch = request.branch or settings.branch
+        self._publisher = Publisher(self._forge, settings, options.dry_run, self._progress, self._steps, self._remarks)
+        self._branch = options.branch or settings.branch
         self._require_usable_branch()
         if not settings.enabled:
             return self._end(Done.SWITCHED_OFF)
-        if request.base is None and settings.base is not None and settings.base != self._base:
+        if options.base is None and settings.base is not None and settings.base != self._base:
             self._base = settings.base
             tip = self._fetch_base()
         source, there_is = self._source()
@@ -165,7 +165,7 @@ class _Run:
             self._facts.append(f"branch {self._branch} has commits by someone else and is not touched")
             self._publisher.leave_alone(current, self._branch)
             return self._end(Done.LEFT_ALONE, pull_request=current)
-        made = self._migrate(tip) if request.earlier is None else self._known(request.earlier, tip)
+        made = self._migrate(tip) if options.earlier is None else self._known(options.earlier, tip)
         if not made.commits:
             return self._close(current, source, remote, made)
         mark = mark_of(finding for commit in made.commits for finding in commit.applied)
@@ -206,7 +206,7 @@ class _Run:
         if entry.startswith("100"):  # a file; a symbolic link may lead anywhere
             (folder / "pyproject.toml").write_bytes(self._git.output("cat-file", "blob", f"{tip}:pyproject.toml"))
         try:
-            settings = self._request.settings(folder)
+            settings = self._options.settings(folder)
         except SettingsError as error:
             raise SettingsError(str(error).replace(f"{folder}/", f"{self._project.path}: ")) from error
         return settings.pull_request if settings.root.is_relative_to(folder) else PullRequestSettings()
@@ -220,11 +220,11 @@ class _Run:
 
     def _source(self) -> tuple[Project, bool]:
         """The repository that the branch is pushed to; whether there is one, which in a dry run nobody makes."""
-        if not self._request.fork:
+        if not self._options.fork:
             if not self._project.can_push:
                 self._remarks.append(f"the token seems to have no right to push to {self._project.path}; try --fork")
             return self._project, True
-        if self._request.dry_run:
+        if self._options.dry_run:
             found = self._forge.existing_fork()
             if found is None:
                 self._steps.append(f"fork {self._project.path}")
@@ -232,7 +232,7 @@ class _Run:
             return found, True
         self._progress("forking")
         fork = self._forge.fork()
-        reach, until = self._transfer(fork), time.monotonic() + self._request.timeout
+        reach, until = self._transfer(fork), time.monotonic() + self._options.timeout
         # A forge fills a new fork in the background.
         while not reach.heads(fork.default_branch):
             if time.monotonic() > until:
@@ -253,13 +253,13 @@ class _Run:
             made = migration.migrate(
                 migration.MigrationOptions(
                     repository=self._git.folder,
-                    settings=self._request.settings,
+                    settings=self._options.settings,
                     base=self._base,
                     branch=self._branch,
-                    wanted=self._request.wanted,
-                    evaluate=self._request.evaluate,
-                    jobs=self._request.jobs,
-                    cache=self._request.cache,
+                    wanted=self._options.wanted,
+                    evaluate=self._options.evaluate,
+                    jobs=self._options.jobs,
+                    cache=self._options.cache,
                 ),
                 progress=self._progress,
             )
@@ -307,19 +307,19 @@ class _Run:
             base=self._base,
             title=title,
             body=body.text,
-            draft=settings.draft if self._request.draft is None else self._request.draft,
+            draft=settings.draft if self._options.draft is None else self._options.draft,
             cut=body.cut,
         )
 
     def _push(self, source: Project, made: Migration, there: Series | None, remote: str | None) -> bool:
         tip = made.commits[-1].oid
         assert tip is not None
-        holder = self._git if self._request.earlier is None else self._request.earlier.git
+        holder = self._git if self._options.earlier is None else self._options.earlier.git
         if there == new_series(holder, made.base.oid, tip):
             return False
         how = "push" if remote is None else "replace graphmend's commits on"
         self._steps.append(f"{how} branch {self._branch} of {source.path} ({len(made.commits)} on {made.base})")
-        if not self._request.dry_run:
+        if not self._options.dry_run:
             self._progress(f"pushing {self._branch}")
             try:
                 replace(self._transfer(source), folder=self._pushed_from(holder, tip)).push(
@@ -345,7 +345,7 @@ class _Run:
         self._publisher.close(current, made)
         if remote is not None:
             self._steps.append(f"delete branch {self._branch} of {source.path}")
-            if not self._request.dry_run:
+            if not self._options.dry_run:
                 try:
                     self._transfer(source).push(None, self._branch, expected=remote)
                 except ForgeError as error:

@@ -68,7 +68,7 @@ def find_credential(location: Location, environment: MutableMapping[str, str] | 
 
 
 def run_bot(
-    request: PullRequestOptions,
+    options: PullRequestOptions,
     location: Location,
     checkout: Checkout | None,
     credential: Credential,
@@ -86,7 +86,7 @@ def run_bot(
     bound = Patience(patience)
     forge = connect(location, credential, bound)
     with temporary_folder() as folder, without_git_environment(), contextlib.ExitStack() as stack:
-        lean = checkout is None and request.evaluate is False and can_leave_out(Git(folder))
+        lean = checkout is None and options.evaluate is False and can_leave_out(Git(folder))
         workspace = make_workspace(folder, location.path.rpartition("/")[2], checkout, sources_only=lean)
         store = stack.enter_context(borrowed(object_cache, location)) if lean and object_cache is not None else None
         if store is not None:
@@ -100,7 +100,7 @@ def run_bot(
             if store is not None:
                 store.keep(workspace, commit)
 
-        outcome = open_pull_request(request, forge, workspace, transfer, progress=progress, fetched=fetched)
+        outcome = open_pull_request(options, forge, workspace, transfer, progress=progress, fetched=fetched)
     return replace(
         outcome,
         facts=tuple(scrubbed(fact, credential) for fact in outcome.facts),
