@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import combinations
 
+from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, defaults_of, parameters, walk
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.edits import CONSTANT
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.constants.libraries import MAKERS, Kind
+from graphmend_codemod.rules.proofs.constants.libraries import MAKERS, NUMBERS, Kind
 from graphmend_codemod.rules.proofs.constants.pure_values import PureValues
 
 _CACHES = frozenset({"functools.cache", "functools.lru_cache"})
@@ -43,11 +45,12 @@ def is_hidden(site: Site) -> bool:
 
 
 _COPIES = {
-    Kind.ARRAY: "{}.clone().numpy()",
-    Kind.TENSOR: "{}.clone()",
+    Kind.ARRAY: "{}[0].clone().numpy()",
+    Kind.TENSOR: "{}[0].clone()",
     Kind.TENSORS: "tuple(each.clone() for each in {})",
+    Kind.NUMBER: "{}",
 }
-USABLE = frozenset({*_COPIES, Kind.NUMBER})
+USABLE = frozenset(_COPIES)
 """What a function may return that is no cached one."""
 
 
@@ -64,7 +67,8 @@ def computed(site: Site, statement: ast.stmt) -> tuple[Kind, int] | None:
             kind = values.result(function)
         except NotProven:
             return None
-        return (kind, frozenset(values.lines)) if kind in USABLE and _takes_numbers(site, function) else None
+        sure = kind in USABLE and _takes_numbers(site, function) and not _may_share(site, function)
+        return (kind, frozenset(values.lines)) if sure else None
 
     if "." in site.function or function.decorator_list:
         return None
@@ -80,6 +84,58 @@ def _takes_numbers(site: Site, function: FunctionNode) -> bool:
     sure |= {each.arg for each, _ in defaults_of(function)}
     said = [each for each in parameters(function) if each.arg not in sure]
     return all(each.annotation is not None and _NUMBER.search(ast.unparse(each.annotation)) for each in said)
+
+
+def _may_share(site: Site, function: FunctionNode) -> bool:
+    """True where two tensors that a function returns may share memory, and their copies would not."""
+    memory = _Memory(site, function)
+    returned = [part.value for part in walk(function) if isinstance(part, ast.Return)]
+    every = [[memory.of(each) for each in value.elts] for value in returned if isinstance(value, ast.Tuple)]
+    return any(one & other for each in every for one, other in combinations(each, 2))
+
+
+class _Memory:
+    """The names whose memory an expression of a function of numbers may have."""
+
+    def __init__(self, site: Site, function: FunctionNode) -> None:
+        self._site = site
+        self._given: dict[str, list[ast.expr]] = {}
+        for part in walk(function):
+            if isinstance(part, ast.Assign) and not self._is_number(part.value):
+                for target in part.targets:
+                    self._bind(target, part.value)
+
+    def _bind(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            self._given.setdefault(target.id, []).append(value)
+        elif isinstance(target, ast.Tuple):
+            written = isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts)
+            # What a function gives several of are different things.
+            values = value.elts if written and isinstance(value, ast.Tuple) else target.elts
+            for each, given in zip(target.elts, values, strict=True):
+                self._bind(each, given)
+
+    def of(self, node: ast.AST, seen: frozenset[str] = frozenset()) -> set[str]:
+        """Names of the function, `node`'s own among them; empty for memory that nothing else has."""
+        if isinstance(node, ast.Name):
+            given = self._given.get(node.id, []) if node.id not in seen else []
+            own = {node.id} if node.id in self._given else set()
+            return own.union(*(self.of(each, seen | {node.id}) for each in given))
+        if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare)) or self._copies(node):
+            return set()
+        parts = (each for each in ast.iter_child_nodes(node) if isinstance(each, (ast.expr, ast.keyword)))
+        return set().union(*(self.of(each, seen) for each in parts))
+
+    def _is_number(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Call) and self._site.resolve_global(node.func) in NUMBERS
+
+    def _copies(self, node: ast.AST) -> bool:
+        if not isinstance(node, ast.Call):
+            return False
+        qualified = self._site.resolve_global(node.func) or ""
+        makes = qualified.startswith("torch.") and qualified not in ("torch.as_tensor", "torch.from_numpy")
+        plain = isinstance(node.func, ast.Attribute) and not node.args and not node.keywords
+        return makes or (plain and last_name(node.func) in ("copy", "clone"))
 
 
 _OF_NUMBERS = MAKERS | {"builtins.range"}
@@ -98,7 +154,7 @@ def edit(site: Site, kind: Kind | None = None) -> Edit:
     given, values = _arguments(function)
     name = site.free_name(f"_{function.name.strip('_')}_as_constant")
     condition = first.header("if", ["torch.compiler.is_dynamo_compiling()", f"_are_constants({', '.join(values)})"])
-    result = (_COPIES.get(kind, "{}") if kind is not None else "{}").format(f"{name}({', '.join(given)})")
+    result = ("{}[0]" if kind is None else _COPIES[kind]).format(f"{name}({', '.join(given)})")
     path = f"{_COMMENT}\n{condition}\n    return {result}\n"
     called = f"torch.compiler.disable({site.function})(*given, **named)"
     made = [
@@ -106,7 +162,7 @@ def edit(site: Site, kind: Kind | None = None) -> Edit:
         f"def {name}(*given, **named):",
         f'    """`{site.function}`, whose result torch.compile keeps as a constant."""',
         "    # Where an argument is no constant after all the graph breaks, and the function itself has to run.",
-        f'    return torch.as_tensor({called}.copy(), device="cpu")' if kind is Kind.ARRAY else f"    return {called}",
+        f"    return {_RESULTS.get(kind, '{}').format(called)}",
     ]
     helpers = (
         ARE_CONSTANTS,
@@ -114,6 +170,14 @@ def edit(site: Site, kind: Kind | None = None) -> Edit:
         Helper(name, "\n".join(made), since="compiler.assume_constant_result"),
     )
     return Edit((Replacement(site.span(body[0]), (path, site.original(body[0]))),), ("torch",), helpers)
+
+
+# A tuple, also of a single tensor: computed_arrays.py says why.
+_RESULTS = {
+    Kind.ARRAY: '(torch.as_tensor({}.copy("K"), device="cpu"),)',
+    Kind.TENSOR: "({},)",
+    None: "({},)",
+}
 
 
 def _check(site: Site, function: FunctionNode) -> None:

@@ -3,6 +3,9 @@
 A helper under `torch.compiler.assume_constant_result` runs the author's expression on what its numbers are. The graph
 holds a tensor of its own, which is copied where it is used: eager mode makes a new array each time. Where a number is
 the symbol of a dynamic size after all, the graph breaks at the helper, which then runs as any function does.
+
+A helper returns a tuple of tensors, never one itself: torch 2.13 gives all of these that one function makes a single
+name, and AOTAutograd takes no graph in which two of them have it.
 """
 
 from __future__ import annotations
@@ -95,7 +98,26 @@ def _computed(site: Site, statement: ast.stmt, node: ast.expr) -> Computed | Non
     if not values.breaks or (values.called and not any(takes_array for _, takes_array in values.called)):
         return None  # a function that gets numbers has a compile path of its own
     leaves.demand_numbers(whole)
+    if leaves.numbers:
+        _demand_always_evaluated(statement, node)
     return Computed(node, whole, kind, leaves.numbers, [called for called, _ in values.called])
+
+
+def _demand_always_evaluated(statement: ast.stmt, node: ast.expr) -> None:
+    """NotProven where the header would read numbers that the statement itself may not, or not yet, or has elsewhere."""
+    parents = parents_in(statement)
+    inner: ast.AST = node
+    while (outer := parents[id(inner)]) is not statement:
+        chosen = isinstance(outer, ast.IfExp) and inner is not outer.test
+        chosen = chosen or (isinstance(outer, ast.BoolOp) and inner is not outer.values[0])
+        if chosen or isinstance(outer, _SCOPES):
+            raise NotProven(f"`{short(node)}` is not always evaluated; assign it to a variable where it is")
+        inner = outer
+    if any(isinstance(part, ast.NamedExpr) for part in ast.walk(statement)):
+        raise NotProven("the statement binds a name in the middle; do that in a statement of its own")
+
+
+_SCOPES = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
 
 
 class _Leaves:
@@ -209,17 +231,27 @@ def _used(site: Site, computed: Computed, called: str, parent: ast.AST) -> list[
     """What takes the place of what, where `called` gives the constant."""
     node, name = computed.node, site.resolve(parent.func) if isinstance(parent, ast.Call) else None
     if computed.kind is Kind.NUMBER:
-        return [(node, called)]
+        return [(node, _as_number(site, node, called))]
     if computed.kind is Kind.ARRAYS:
-        return [(node, f"[each.numpy() for each in {called}.clone()]")]
+        return [(node, f"[each.clone().numpy() for each in {called}]")]
+    copied = f"{called}[0].clone()"
     if isinstance(parent, ast.Call) and name == "torch.from_numpy":
-        return [(parent, f"{called}.clone()")]
+        return [(parent, copied)]
     if isinstance(parent, ast.Call) and name in _MAKE_TENSORS and parent.args == [node]:
+        if any(word.arg not in ("dtype", "device") for word in parent.keywords):
+            raise NotProven("only the dtype and the device of the tensor may be given")
         # `torch.tensor` warns where it gets a tensor, as which Dynamo takes an array.
-        return [(parent.func, "torch.as_tensor"), (node, f"{called}.clone()")]
+        return [(parent.func, "torch.as_tensor"), (node, copied)]
     if name is not None and name.startswith("torch.") and name.endswith("Tensor"):
         raise NotProven(f"Dynamo does not make a `{name}` of an array; write `torch.as_tensor`")
-    return [(node, f"{called}.clone().numpy()")]
+    return [(node, f"{copied}.numpy()")]
+
+
+def _as_number(site: Site, node: ast.expr, called: str) -> str:
+    """The call of a helper, converted once more: Dynamo raises where code asks for the type of a constant itself."""
+    name = site.resolve(node.func) or "" if isinstance(node, ast.Call) else ""
+    kind = {"builtins.len": "int"}.get(name, name.removeprefix("builtins."))
+    return f"{kind}({called})" if kind in ("int", "float", "bool") else called
 
 
 _MAKE_TENSORS = ("torch.tensor", "torch.as_tensor")
@@ -238,8 +270,8 @@ def _helper(site: Site, computed: Computed) -> tuple[Helper, list[str]]:
         source = ast.unparse(inside.exchanged(whole))
         source = source if isinstance(whole, (ast.Call, ast.Subscript)) else f"({source})"
     results = {
-        Kind.ARRAYS: f'torch.stack([torch.as_tensor(each.copy(), device="cpu") for each in {source}])',
-        Kind.ARRAY: f'torch.as_tensor({source}.copy(), device="cpu")',
+        Kind.ARRAYS: f'tuple(torch.as_tensor(each.copy("K"), device="cpu") for each in {source})',
+        Kind.ARRAY: f'(torch.as_tensor({source}.copy("K"), device="cpu"),)',
         Kind.NUMBER: source,
     }
     name = f"_{last_name(called.func).strip('_')}_while_tracing"
