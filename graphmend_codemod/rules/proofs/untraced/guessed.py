@@ -14,6 +14,7 @@ from graphmend_codemod.rules.proofs.untraced.arrays import made_of_array
 from graphmend_codemod.rules.proofs.untraced.bindings import element_of
 from graphmend_codemod.rules.proofs.untraced.calls import SIZED, readback, sizes
 from graphmend_codemod.rules.proofs.untraced.evidence import assigned, is_given_to_forward, is_registered
+from graphmend_codemod.rules.proofs.untraced.float_numbers import is_known_float
 from graphmend_codemod.rules.proofs.untraced.guesses import (
     seems_drawn,
     seems_length,
@@ -34,6 +35,7 @@ from graphmend_codemod.rules.proofs.untraced.tests import tested
 
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _CASTS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.range", "builtins.round"})
+_TAKES_FLOATS = frozenset({"builtins.int", "builtins.float"})
 _DRAWN = "Dynamo keeps the number in a tensor; manually draw it before the compiled function and pass it in"
 
 
@@ -179,7 +181,8 @@ def _cast(site: Site, node: ast.Call, counts: bool) -> Untraced | None:
         if counts and seems_drawn(site, each):
             return Untraced(node, "counts to a random number", _DRAWN)
         if seems_tensor(site, each) or (not counts and is_given_to_forward(site, each)):
-            return readback(node, "a Python scalar")
+            known = site.resolve(node.func) in _TAKES_FLOATS and is_known_float(site, each)
+            return None if known else readback(node, "a Python scalar")
     return None
 
 
