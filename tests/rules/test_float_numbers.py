@@ -68,6 +68,6 @@ def _breaks(source: str) -> int:
     exec(compile(textwrap.dedent(source), "<model>", "exec"), names)
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
-    model = names["Model"]()  # type: ignore[operator]
+    model: torch.nn.Module = eval("Model()", names)
     torch.compile(model, backend="eager")(torch.ones(4, 4))
     return sum(torch._dynamo.utils.counters["graph_break"].values())
