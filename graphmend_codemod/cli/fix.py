@@ -99,7 +99,7 @@ def _fix_files(args: argparse.Namespace) -> tuple[bool, bool]:
         _print_files(total, first.root)
     # The diff must stay a diff when it is sent to a file.
     if not args.quiet:
-        say(_summary(total, first, args.diff), sys.stderr if args.diff else sys.stdout)
+        say(_summary(total, first, args), sys.stderr if args.diff else sys.stdout)
     options.print_problems(total.problems, first.root)
     return bool(total.fixes), any(not problem.aside for problem in total.problems)
 
@@ -165,16 +165,24 @@ def _print_files(result: FixResult, root: Path) -> None:
         say(fixes.line(change, root))
 
 
-def _summary(result: FixResult, settings: Settings, diff: bool) -> str:
+def _shown(args: argparse.Namespace, settings: Settings) -> str:
+    """The command that tells why sites of the trace are left."""
+    import shlex
+
+    file = args.trace if args.trace is not None else settings.root / str(settings.trace)
+    return shlex.join(["graphmend", "trace", "--show", os.path.relpath(file)])
+
+
+def _summary(result: FixResult, settings: Settings, args: argparse.Namespace) -> str:
     told = "graphmend check"
     if settings.only_sites is not None:  # the rest of the project is not what was asked about
         sites = {site[:3] for site in settings.only_sites}
         left = tuple(each for each in result.remaining if (each.path, each.code, each.function) in sites)
-        result, told = result._replace(remaining=left), "graphmend trace --show"
+        result, told = result._replace(remaining=left), _shown(args, settings)
     if not result.fixes and not result.remaining and not result.problems:
         return f"Nothing to fix in {result.files} file{'s' if result.files != 1 else ''}."
     from graphmend_codemod.reporting import fixes
 
     return fixes.summary(
-        result, unsafe_fixes=settings.unsafe_fixes, written=not diff, opaque=settings.opaque, told=told
+        result, unsafe_fixes=settings.unsafe_fixes, written=not args.diff, opaque=settings.opaque, told=told
     )

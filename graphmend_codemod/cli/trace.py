@@ -121,8 +121,9 @@ def run(args: argparse.Namespace) -> int:
     before = _before(args)
     settings = options.settings_from(args, Path())
     trace, code = _trace(args, settings)
-    output = _keep(args, trace)  # before anything else can go wrong
-    joined = join(trace, settings, jobs=options.workers(args), cache=not args.no_cache)
+    output = _keep(args, trace, code)  # before anything else can go wrong
+    file = str(output or args.show or "")
+    joined = join(trace, settings, jobs=options.workers(args), cache=not args.no_cache, file=file)
     new = _against_baseline(args, trace, settings.root)
     _show(args, joined, settings, new)
     told = sys.stdout if args.format == "text" else sys.stderr
@@ -255,11 +256,17 @@ def _show(args: argparse.Namespace, joined: Joined, settings: Settings, new: fro
             say(line)
 
 
-def _keep(args: argparse.Namespace, trace: Trace) -> Path | None:
-    """Write the trace; its file, None where an old one is shown and no other was asked for."""
+def _keep(args: argparse.Namespace, trace: Trace, code: int) -> Path | None:
+    """Write the trace; its file, None where an old one is shown and no other was asked for.
+
+    A program that failed before it compiled anything leaves the trace of an earlier run alone.
+    """
     from graphmend_codemod.trace import document
 
     output: Path | None = args.output or (None if args.show is not None else Path(DEFAULT_OUTPUT))
+    if output is not None and code and not trace.totals.compilations and output.exists():
+        options.print_notes([f"{output} is left as it was: this run compiled nothing"])
+        return None
     if output is not None:
         output.write_text(document.as_json(trace), encoding="utf-8", errors="backslashreplace")
     return output

@@ -26,12 +26,15 @@ class Compared:
     sites: tuple[Site, ...]
 
     def notes(self, name: str) -> Iterator[str]:
-        """What a user should know, one line each."""
+        """What a user should know, one line each; that nothing is new, too."""
         for site in self.sites:
             place = site.shown
             yield f"new graph break: {place.path}:{place.line} in {place.function}: {site.gb_id} {site.kind}"
+        if not self.sites:
+            yield f"no break site that {name} does not have"
         if self.gone:
-            yield f"{self.gone} break sites of {name} are gone; update the baseline with --update-baseline"
+            told = "1 break site of {} is gone" if self.gone == 1 else f"{self.gone} break sites of {{}} are gone"
+            yield f"{told.format(name)}; update the baseline with --update-baseline"
 
 
 def write(path: Path, trace: Trace) -> None:

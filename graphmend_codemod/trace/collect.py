@@ -200,6 +200,7 @@ class _ProcessReader:
         self._above: dict[int | None, tuple[events.Frame, ...]] = {}
         self._stacks: dict[tuple[int | None, int], list[tuple[_Site, tuple[break_text.TextFrame, ...]]]] = {}
         self._causes: dict[tuple[str, str, int], _Site] = {}
+        self._places: dict[int | None, SourceLine] = {}
         self._because: dict[tuple[int | None, int], _Site] = {}
         self._call = 0
 
@@ -241,8 +242,12 @@ class _ProcessReader:
         self._stacks.setdefault((event.frame, event.compilation), []).append((site, text.frames))
 
     def _compiled(self, event: events.Compiled) -> None:
+        if not event.path and event.failed and event.frame in self._places:  # not begun: the frame's limit was reached
+            self._collector.skipped(self._places[event.frame], _limit(event))
+            return
         resumed = break_text.resumes_at(event.function)
         place = self._paths.place(event.path, event.line, break_text.plain_function(event.function))
+        self._places[event.frame] = place
         key = (event.frame, event.compilation)
         ended = self._broken.get(key, [])
         cause = self._causes.get((place.path, *(resumed or (place.function, 0))))
@@ -260,7 +265,7 @@ class _ProcessReader:
         if event.compilation:
             self._collector.recompiled(place, event.seconds, self._paths.tidy(self._reasons.get(key, "")))
         if event.failed:
-            self._collector.skipped(place, self._paths.tidy(_first_line(event.failed)))
+            self._collector.skipped(place, self._paths.tidy(_reason(event.failed)))
         self._collector.compiled(
             Compilation(
                 process=self._number,
@@ -373,5 +378,15 @@ def _by_cost(site: Site) -> tuple[object, ...]:
     return (-site.seconds - site.gap_seconds, -site.events, site.place.path, site.place.line, site.column or 0)
 
 
-def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+def _reason(text: str) -> str:
+    """The first line that says something, with the next one where it only announces that."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
+
+
+def _limit(event: events.Compiled) -> str:
+    """Why Dynamo did not even begin to compile a frame once more, and what that means."""
+    return (
+        f"{_reason(event.failed or '')} ({event.compilation} compilations): calls that none of its graphs fits run in "
+        "eager mode"
+    )

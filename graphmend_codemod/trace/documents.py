@@ -56,17 +56,17 @@ def github_commands(joined: Joined, root: Path, new: frozenset[str] | None = Non
             properties["col"] = str(site.column)
         properties["title"] = f"graph break {site.gb_id}".strip()
         level = "error" if new is not None else "warning" if answer.remedy is Remedy.FIX else "notice"
-        yield github.command(level, properties, message(site, answer))
+        yield github.command(level, properties, message(site, answer, joined))
 
 
-def message(site: Site, answer: Answer) -> str:
+def message(site: Site, answer: Answer, joined: Joined) -> str:
     """A site in a few words on one line."""
     words = f"{site.kind}; {text.cost(site)}"
     if answer.remedy is Remedy.FIX:
-        return f"{words}; {answer.code} fixes it: graphmend fix --trace"
+        return f"{words}; {answer.code} fixes it: {joined.command()}"
     if answer.remedy in (Remedy.OPAQUE, Remedy.UNSAFE):
         option = "--opaque" if answer.remedy is Remedy.OPAQUE else "--unsafe-fixes"
-        return f"{words}; {answer.code} fixes it with {option}: look at graphmend fix --trace {option} --diff"
+        return f"{words}; {answer.code} fixes it with {option}: look at {joined.command(option, '--diff')}"
     if answer.reason:
         return f"{words}; {answer.code} not applied: {answer.reason}"
     return f"{words}; {answer.steps[0]}" if answer.steps else words
@@ -88,7 +88,7 @@ def sarif(joined: Joined, root: Path) -> str:
         {
             "ruleId": site.gb_id or "graph-break",
             "level": "warning" if answer.remedy is Remedy.FIX else "note",
-            "message": {"text": message(site, answer)},
+            "message": {"text": message(site, answer, joined)},
             "locations": [_location(site, site.own, root, base)],
             "partialFingerprints": {"graphmendTrace/v1": site.id},
             "properties": {"seconds": site.seconds, "events": site.events, "verdict": answer.remedy.value},

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 BREAK, RECOMPILE = "dynamo_graph_break_reason", "recompile_reasons"
 _LOG_LINE = re.compile(r"^V\d{4} [^\]]*\] (\{.*\})\s*$")
 _RANK = re.compile(r"_rank_(\d+)_")
+# How Dynamo says that it leaves a frame to Python; anything else is an error, which most often ends the program.
+_GIVEN_UP = frozenset({"Unsupported", "SkipFrame"})
 
 
 class Frame(NamedTuple):
@@ -146,7 +148,10 @@ def _known(frames: Iterable[Any]) -> Iterator[Known]:
 def _compiled(frame: int | None, compilation: int, metrics: Mapping[str, Any]) -> Compiled | None:
     if metrics.get("is_forward") is False:  # a backward graph, compiled later: its forward has the frame
         return None
-    failed = metrics.get("fail_reason") or metrics.get("fail_type")
+    kind = metrics.get("fail_type")
+    failed = metrics.get("fail_reason") or kind
+    if kind and failed != kind and kind not in _GIVEN_UP:
+        failed = f"{kind}: {failed}"
     operations = metrics.get("graph_op_count")
     return Compiled(
         frame,

@@ -15,6 +15,15 @@ _LIMIT = 300
 _EQUAL = re.compile(r"^(\S.*?) == (?!\.\.\.$)(.+)$")
 _HARMLESS = re.compile(r"True|False|None|-?\d+")
 
+_STATES = {
+    "grad_mode": "gradients were turned on or off (as by `torch.no_grad`)",
+    "autocast_state": "autocast",
+    "torch_function": "a mode of `__torch_function__`",
+    "deterministic_algorithms": "deterministic mode",
+    "num_threads": "the number of threads",
+    "default_dtype": "the default dtype",
+}
+
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (
         re.compile(r"^tensor '(.+)' size mismatch at index (\d+)\. expected (\S+), actual (\S+)$"),
@@ -37,7 +46,10 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     ),
     (
         re.compile(r"^tensor '(.+)' requires_grad mismatch\. expected requires_grad=(\S+)$"),
-        lambda m: f"{_name(m[1])} is no longer a tensor with requires_grad={m[2]}",
+        lambda m: (
+            f"{_name(m[1])} requires "
+            + ("gradients now, and did not" if m[2] in {"0", "False"} else "no gradients any more")
+        ),
     ),
     (
         re.compile(r"^tensor '(.+)' dispatch key set mismatch\. .*$"),
@@ -48,12 +60,32 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
         lambda m: f"{_name(m[1])} is a different object",
     ),
     (
-        re.compile(r"^(?:GLOBAL_STATE changed|___check_global_state\(\)).*$"),
-        lambda m: "a global state of torch changed: gradients, autocast, the number of threads, or deterministic mode",
+        re.compile(r"^(?:GLOBAL_STATE changed:?|___check_global_state\(\))(.*)$"),
+        lambda m: f"a global state of torch changed: {_states(m[1])}",
     ),
     (
         re.compile(r"^not (.+)$"),
         lambda m: f"{_name(m[1])} was false and is true",
+    ),
+    (
+        re.compile(r"^2 <= (.+)\.size\(\)\[(\d+)\]$"),
+        lambda m: f"size {m[2]} of {_name(m[1])} is 0 or 1 now, which torch compiles apart from other sizes",
+    ),
+    (
+        re.compile(r"^len\((.+)\) != 0$"),
+        lambda m: f"{_name(m[1])} is empty now, and was not",
+    ),
+    (
+        re.compile(r"^(\S.*) is None$"),
+        lambda m: f"{_name(m[1])} was None and is not any more",
+    ),
+    (
+        re.compile(r"^(\S.*) is not None$"),
+        lambda m: f"{_name(m[1])} is None now, and was not",
+    ),
+    (
+        re.compile(r"^(\S.*? (?:[<>]=?|!=) .+)$"),
+        lambda m: f"{_name(m[1])} is not true any more",
     ),
     (
         re.compile(r"^(\S.*?) == \.\.\.$"),
@@ -114,11 +146,17 @@ def _without_values(guard: str) -> str:
     return guard if _HARMLESS.fullmatch(match[2]) and not nameless else f"{match[1]} == ..."
 
 
+def _states(named: str) -> str:
+    """The states that torch names, in words; those that it asks for where it names none."""
+    words = [_STATES.get(each, each) for each in named.split()]
+    return ", ".join(words) or "gradients, autocast, the number of threads, or deterministic mode"
+
+
 def _name(source: str) -> str:
     """`L['self']._modules['a']` as its author would write it, as code."""
     if source.strip().startswith(("___stack", "L['___stack")):
         return "an intermediate value"
-    source = re.sub(r"^[LG]\['(\w+)'\]", r"\1", source.strip())
+    source = re.sub(r"\b[LG]\['(\w+)'\]", r"\1", source.strip())
     source = re.sub(r"\.(?:_modules|_parameters|_buffers)\['([^']+)'\]", r".\1", source)
     source = re.sub(r"^___(?:from_numpy|check_\w+)\((.+)\)$", r"\1", source)
     return f"`{source}`"

@@ -6,6 +6,7 @@ import enum
 import functools
 import json
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from graphmend_codemod.core.discovery import is_generated
 from graphmend_codemod.core.findings import Edit, Finding, Safety
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
+from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.engine import api
 from graphmend_codemod.reporting.diff import unified
 from graphmend_codemod.trace import contradicted
@@ -60,17 +62,22 @@ class Answer:
 
 @dataclass(frozen=True)
 class Joined:
-    """A trace with an answer for each of its sites, by the site's number in the trace."""
+    """A trace with an answer for each of its sites, by the site's number in the trace. `file` holds the trace."""
 
     trace: Trace
     answers: tuple[Answer, ...]
+    file: str = ""
+
+    def command(self, *options: str) -> str:
+        """The command that writes the fixes."""
+        return printable(shlex.join(["graphmend", "fix", *(["--trace", self.file] if self.file else []), *options]))
 
     def count(self, *remedies: Remedy) -> int:
         """How many sites have one of these verdicts."""
         return sum(answer.remedy in remedies for answer in self.answers)
 
 
-def join(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True) -> Joined:
+def join(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True, file: str = "") -> Joined:
     """Look for the findings on the lines of the trace's sites. Reads the project, writes nothing."""
     settings = with_hints(trace, settings)
     root = settings.root
@@ -87,7 +94,7 @@ def join(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True)
     by_path: dict[str, list[Finding]] = {}
     for finding in found:
         by_path.setdefault(finding.path, []).append(finding)
-    return Joined(trace, tuple(answer(site, by_path, settings) for site in trace.sites))
+    return Joined(trace, tuple(answer(site, by_path, settings) for site in trace.sites), file)
 
 
 def matching(place: SourceLine, findings: Iterable[Finding], settings: Settings) -> Finding | None:

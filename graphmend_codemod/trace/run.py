@@ -19,6 +19,7 @@ from typing import NamedTuple
 from graphmend_codemod.trace import break_text, events, watched
 from graphmend_codemod.trace.collect import Collector
 from graphmend_codemod.trace.document import Trace, TraceError
+from graphmend_codemod.trace.paths import Paths
 
 _LOOK_EVERY = 0.25
 FOLDER, COMPILE = "GRAPHMEND_TRACE_FOLDER", "GRAPHMEND_TRACE_COMPILE"
@@ -66,9 +67,7 @@ def run(
             try:
                 child = subprocess.Popen(command, env=environment, cwd=folder)
             except OSError as error:
-                raise TraceError(
-                    f"{command[0]}: cannot be run: {error.strerror}; write `graphmend trace -- python ...`"
-                ) from error
+                raise TraceError(_not_started(command[0], error)) from error
             children.append(child)
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -94,7 +93,7 @@ def with_calls(trace: Trace, command: Sequence[str], root: Path) -> Trace:
             try:
                 child = subprocess.Popen(command, env=environment)
             except OSError as error:
-                raise TraceError(f"{command[0]}: cannot be run: {error.strerror}") from error
+                raise TraceError(_not_started(command[0], error)) from error
             children.append(child)
             child.wait()
         return dataclasses.replace(trace, watched=watched.of_folder(Path(records), root))
@@ -149,6 +148,12 @@ def imported(folder: Path, root: Path, *, source: bool = True) -> Trace:
     return collector.trace(folder.name, source=source)
 
 
+def _not_started(program: str, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError) and os.sep not in program:
+        return f"{program}: not found: activate the environment that has it, or write its path"
+    return f"{program}: cannot be run: {error.strerror}; write `graphmend trace -- python ...`"
+
+
 def _environment(folder: str, compile_auto: bool) -> dict[str, str]:
     path = os.pathsep.join(filter(None, (str(bootstrap()), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": path, FOLDER: folder}
@@ -199,7 +204,7 @@ class _Watch:
 
     def __init__(self, folder: Path, root: Path, progress: Callable[[str], None] | None) -> None:
         self._folder = folder
-        self._root = root
+        self._paths = Paths(root, "")
         self._progress = progress
         self._read: dict[Path, int] = {}
         self._known: set[tuple[str, int, str]] = set()
@@ -226,8 +231,7 @@ class _Watch:
             key = (frame.path, frame.line, text.kind)
             if key not in self._known:
                 self._known.add(key)
-                path = os.path.relpath(frame.path) if os.path.isabs(frame.path) else frame.path
-                shown = frame.path if path.startswith("..") else path
+                shown = self._paths.place(frame.path, frame.line, "").path
                 self._progress(f"graph break {len(self._known)}: {shown}:{frame.line}: {text.kind}")
 
 

@@ -16,24 +16,22 @@ _CALLERS_SHOWN = 3
 _DIFF_LINES = 30
 _STEPS_SHOWN = 3
 _SHOWN = 15
+_OPTIONS = {Remedy.UNSAFE: ("--unsafe-fixes",), Remedy.OPAQUE: ("--opaque",)}
 
 
 def full(joined: Joined, paint: Paint, *, new: frozenset[str] | None = None) -> Iterator[str]:
     """Lines of text. With `new`, only the sites with these ids are shown in full."""
     trace = joined.trace
-    numbered = [
-        (number, site, answer)
-        for number, (site, answer) in enumerate(zip(trace.sites, joined.answers, strict=True), 1)
-        if new is None or site.id in new
-    ]
+    every = zip(trace.sites, joined.answers, strict=True)
+    told = [(site, answer) for site, answer in every if new is None or site.id in new]
     for title, group in (
-        ("", [each for each in numbered if each[1].where == OWN]),
-        ("In libraries and torch", [each for each in numbered if each[1].where != OWN]),
+        ("", [each for each in told if each[0].where == OWN]),
+        ("In libraries and torch", [each for each in told if each[0].where != OWN]),
     ):
         if title and group:
             yield from (paint.bold(title), "")
-        for number, site, answer in group:
-            yield from _site(number, site, answer, trace, paint)
+        for site, answer in group:
+            yield from _site(site, answer, joined, paint)
             yield ""
     yield from _recompiled(trace.recompiled, paint)
     yield from _skipped(trace, paint)
@@ -53,7 +51,7 @@ def summary(joined: Joined) -> str:
         return f"No graph breaks: {compiled}."
     cost = sum(site.seconds for site in trace.sites)
     gaps = f", and {seconds(totals.gap_seconds)} in eager mode between graphs" if totals.gap_seconds else ""
-    parts = [f"{joined.count(Remedy.FIX)} fixable with `graphmend fix --trace`"] if joined.count(Remedy.FIX) else []
+    parts = [f"{joined.count(Remedy.FIX)} fixable with `{joined.command()}`"] if joined.count(Remedy.FIX) else []
     for remedy, words in (
         (Remedy.UNSAFE, "with --unsafe-fixes"),
         (Remedy.OPAQUE, "with --opaque"),
@@ -97,7 +95,7 @@ def cost(site: Site) -> str:
     return ", ".join(parts)
 
 
-def _site(number: int, site: Site, answer: Answer, trace: Trace, paint: Paint) -> Iterator[str]:
+def _site(site: Site, answer: Answer, joined: Joined, paint: Paint) -> Iterator[str]:
     shown = site.place
     column = f":{site.column}" if site.column else ""
     colon = paint.cyan(":")
@@ -112,9 +110,12 @@ def _site(number: int, site: Site, answer: Answer, trace: Trace, paint: Paint) -
         names = ", ".join(_where(each) for each in site.callers[:_CALLERS_SHOWN])
         yield _note("called by", names + (f" and {more} more" if more > 0 else ""), paint)
     yield _note("because", printable(site.reason), paint)
-    yield from _answer(answer, (site.own or site.place).line, paint)
-    if site.gb_id:
-        yield _note("see", break_text.page(site.gb_id), paint)
+    yield from _answer(answer, joined, (site.own or site.place).line, paint)
+    told = [break_text.page(site.gb_id)] if site.gb_id else []
+    if answer.code:
+        told.append(f"`graphmend rule {answer.code}`")
+    if told:
+        yield _note("see", " and ".join(told), paint)
 
 
 def _excerpt(site: Site, paint: Paint) -> Iterator[str]:
@@ -129,21 +130,19 @@ def _excerpt(site: Site, paint: Paint) -> Iterator[str]:
         yield f"{'':{width}} {bar} {' ' * len(before)}{paint.red('^' * max(1, len(inside)))}"
 
 
-def _answer(answer: Answer, line: int, paint: Paint) -> Iterator[str]:
+def _answer(answer: Answer, joined: Joined, line: int, paint: Paint) -> Iterator[str]:
     if answer.code:
         yield _note("graphmend", f"{answer.code} {printable(answer.message)}", paint)
     if answer.reason:
         yield _note("not applied", printable(answer.reason), paint)
     if answer.diff:
-        how = "`graphmend fix --trace` writes" if answer.remedy is Remedy.FIX else "`--unsafe-fixes` writes"
-        how = "`--opaque` writes" if answer.remedy is Remedy.OPAQUE else how
-        yield _note("fix", how, paint)
+        yield _note("fix", f"`{joined.command(*_OPTIONS.get(answer.remedy, ()))}` writes", paint)
         lines = _nearest_first(answer.diff, line)
         for each in lines[:_DIFF_LINES]:
             colour = paint.green if each[:1] == "+" else paint.red if each[:1] == "-" else paint.cyan
             yield "      " + (colour(printable(each)) if each[:1] in "+-@" else printable(each))
         if len(lines) > _DIFF_LINES:
-            yield f"      and {len(lines) - _DIFF_LINES} lines more: `graphmend fix --trace --diff`"
+            yield f"      and {len(lines) - _DIFF_LINES} lines more: `{joined.command('--diff')}`"
     for step in answer.steps[:_STEPS_SHOWN]:
         yield _note("try", printable(step), paint)
 

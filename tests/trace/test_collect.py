@@ -63,6 +63,29 @@ def test_methods_of_one_name_keep_their_locals_apart(tmp_path: Path) -> None:
     assert [fact.name for fact in found.sites[0].facts] == ["inner"]
 
 
+def given_up(folder: Path, **changes: object) -> list[tuple[str, int, str]]:
+    """Functions without a graph of a run that ends with a compilation like its first one, but for `changes`."""
+    told = run(str(folder / "model.py"))
+    last = next(each for each in told if isinstance(each, events.Compiled))
+    collector = Collector(folder)
+    collector.add([*told, last._replace(operations=None, **changes)])  # type: ignore[arg-type]
+    return [(each.place.path, each.place.line, each.reason) for each in collector.trace("train.py").skipped]
+
+
+def test_function_that_reached_the_limit_of_compilations_is_named(tmp_path: Path) -> None:
+    limit = "Dynamo recompile limit exceeded\n  Explanation: too often"
+    folder = project(tmp_path)
+    nothing = {"path": "", "line": 0, "function": "", "compilation": 8, "failed": limit}
+    words = "Dynamo recompile limit exceeded (8 compilations): calls that none of its graphs fits run in eager mode"
+    assert given_up(folder, **nothing) == [("model.py", 12, words)]
+
+
+def test_reason_that_only_announces_another_line_goes_on(tmp_path: Path) -> None:
+    failed = "BackendCompilerFailed: backend='mine' raised:\nValueError: no such device\nmore"
+    (found,) = given_up(project(tmp_path), failed=failed)
+    assert found[2] == "BackendCompilerFailed: backend='mine' raised: ValueError: no such device"
+
+
 def test_time_between_graphs_belongs_to_the_break_that_parted_them(tmp_path: Path) -> None:
     found = traced(project(tmp_path))
     branch, printed = found.sites

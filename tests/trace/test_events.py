@@ -168,5 +168,34 @@ def test_guards_of_several_earlier_compilations_are_told_one_by_one() -> None:
         indent=1,
     )
     found = {reason.words.partition(";")[0] for reason in guards.reasons([told])}
-    words = "a global state of torch changed: gradients, autocast, the number of threads, or deterministic mode"
+    words = "a global state of torch changed: gradients were turned on or off (as by `torch.no_grad`)"
     assert found == {words, "size 0 of `x` changed from 2 to 3"}
+
+
+@pytest.mark.parametrize(
+    ("guard", "words"),
+    [
+        ("2 <= L['x'].size()[0]", "size 0 of `x` is 0 or 1 now, which torch compiles apart from other sizes"),
+        ("L['self']._buffers['mask'] is None", "`self.mask` was None and is not any more"),
+        ("L['mask'] is not None", "`mask` is None now, and was not"),
+        ("len(L['self'].results) != 0", "`self.results` is empty now, and was not"),
+        ("L['size'][0] > L['size'][1]", "`size[0] > size[1]` is not true any more"),
+        ("tensor 'x' requires_grad mismatch. expected requires_grad=0", "`x` requires gradients now, and did not"),
+        ("tensor 'x' requires_grad mismatch. expected requires_grad=1", "`x` requires no gradients any more"),
+        (
+            "GLOBAL_STATE changed: num_threads default_dtype ",
+            "a global state of torch changed: the number of threads, the default dtype",
+        ),
+    ],
+)
+def test_guard_in_words(guard: str, words: str) -> None:
+    assert guards.in_words(guard) == words
+
+
+def test_error_of_the_compiler_is_told_with_its_class() -> None:
+    line = {"e": "compiled", "f": 0, "c": 0, "co_name": "f", "co_filename": "m.py", "co_firstlineno": 1}
+    failed = [{"fail_type": "AttributeError", "fail_reason": "no `__dict__`"}, {"fail_type": "Unsupported"}]
+    failed.append({"fail_type": "Unsupported", "fail_reason": "Data-dependent branching"})
+    found = list(events.of_lines(json.dumps(line | each) for each in failed))
+    reasons = [each.failed for each in found if isinstance(each, events.Compiled)]
+    assert reasons == ["AttributeError: no `__dict__`", "Unsupported", "Data-dependent branching"]

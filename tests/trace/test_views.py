@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def joined(folder: Path) -> Joined:
-    return join(traced(folder), load_settings(folder), cache=False)
+    return join(traced(folder), load_settings(folder), cache=False, file="t.json")
 
 
 def test_site_stands_beside_the_fix_of_its_line(folder: Path) -> None:
@@ -49,7 +50,9 @@ def test_text_shows_source_cause_cost_and_fix(folder: Path) -> None:
     assert "= cost: broke 2 frames, 3 more compilations (2 graphs), 3.2 s of compiling" in shown
     assert "= called by: model.py:13 forward" in shown
     assert "gb/gb0170.html" in shown
-    assert lines[-1].startswith("2 break sites, 3 graph breaks: 2 fixable with `graphmend fix --trace`. 4 graphs in 5")
+    assert lines[-1].startswith(
+        "2 break sites, 3 graph breaks: 2 fixable with `graphmend fix --trace t.json`. 4 graphs"
+    )
 
 
 def test_change_of_the_line_is_shown_before_functions_that_it_adds(folder: Path) -> None:
@@ -61,7 +64,7 @@ def test_change_of_the_line_is_shown_before_functions_that_it_adds(folder: Path)
     at = shown.index("      @@ -5,3 +45,4 @@")
     assert shown[at + 1] == "      +    if is_compiling():"
     assert shown[at + 2] == "      @@ -1,2 +1,42 @@"
-    assert "      and 14 lines more: `graphmend fix --trace --diff`" in shown
+    assert "      and 14 lines more: `graphmend fix --trace t.json --diff`" in shown
 
 
 @pytest.mark.parametrize(
@@ -140,7 +143,9 @@ def test_markdown_has_a_row_for_each_site_and_its_fix(folder: Path, capsys: Capt
 def test_baseline_is_written_first_and_then_fails_on_a_new_site_alone(folder: Path, capsys: Captured) -> None:
     show = ["trace", "--show", "trace.json", "--baseline", "breaks.json"]
     assert main(show) == 0
+    capsys.readouterr()
     assert main(show) == 0
+    assert "no break site that breaks.json does not have" in capsys.readouterr().err
     data = json.loads((folder / "breaks.json").read_text())
     data["sites"] = [row for row in data["sites"] if "GB0170" not in row["kind"]]
     (folder / "breaks.json").write_text(json.dumps(data))
@@ -153,6 +158,22 @@ def test_baseline_is_written_first_and_then_fails_on_a_new_site_alone(folder: Pa
     assert main(show) == 0
 
 
+def test_program_that_fails_at_once_leaves_an_earlier_trace_alone(folder: Path, capsys: Captured) -> None:
+    before = (folder / "trace.json").read_text()
+    assert main(["trace", "--", sys.executable, "missing.py"]) == 2
+    assert "trace.json is left as it was: this run compiled nothing" in capsys.readouterr().err
+    assert (folder / "trace.json").read_text() == before
+    assert main(["trace", "-o", "new.json", "--", sys.executable, "missing.py"]) == 2
+    assert document.read(folder / "new.json").totals.compilations == 0
+
+
+def test_commands_that_are_told_name_the_file_of_the_trace(folder: Path, capsys: Captured) -> None:
+    (folder / "trace.json").rename(folder / "night run.json")
+    for form in ("text", "github", "markdown", "sarif"):
+        assert main(["trace", "--show", "night run.json", "--format", form]) == 0
+        assert "graphmend fix --trace 'night run.json'" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -160,7 +181,8 @@ def test_baseline_is_written_first_and_then_fails_on_a_new_site_alone(folder: Pa
         (["--show", "trace.json", "--", "python"], "a command and --show cannot be traced together"),
         (["--show", "trace.json", "--update-baseline"], "--update-baseline needs --baseline FILE"),
         (["--show", "none.json"], "record one with `graphmend trace -o none.json -- python your_script.py`"),
-        (["--", "no-such-program"], "no-such-program: cannot be run"),
+        (["--", "no-such-program"], "no-such-program: not found: activate the environment that has it"),
+        (["--", "./no-such-program"], "./no-such-program: cannot be run: No such file or directory"),
     ],
 )
 def test_mistake_is_told_in_one_line(folder: Path, capsys: Captured, arguments: list[str], message: str) -> None:

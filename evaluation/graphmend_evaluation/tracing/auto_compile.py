@@ -8,9 +8,10 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import itertools
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -53,6 +54,7 @@ class _Loader(importlib.abc.Loader):
 def compile_outermost(cls: Any) -> None:
     """Let each outermost call of a module go through `torch.compile`; calls inside of it are as they were.
 
+    What prepares data is left alone: images and texts are transformed by modules, too, which nobody compiles.
     While the outermost call runs, `__call__` is torch's own again: Dynamo knows that one, and traces through it.
     """
     original = cls.__call__
@@ -60,6 +62,8 @@ def compile_outermost(cls: Any) -> None:
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if sys.modules["torch"].compiler.is_compiling():  # in a function that the program compiles by itself
+            return original(self, *args, **kwargs)
+        if _prepares_data(self, args, kwargs):  # what it calls has its own chance
             return original(self, *args, **kwargs)
         with lock:
             cls.__call__ = original
@@ -71,6 +75,25 @@ def compile_outermost(cls: Any) -> None:
                 cls.__call__ = call
 
     cls.__call__ = call
+
+
+def _prepares_data(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """True in a data loader's worker, and for a module without state that is given no tensor."""
+    torch = sys.modules["torch"]
+    data = sys.modules.get("torch.utils.data")
+    if data is not None and data.get_worker_info() is not None:
+        return True
+    held = itertools.chain(module.parameters(), module.buffers())
+    return next(held, None) is None and not _has_tensor([*args, *kwargs.values()], torch.Tensor)
+
+
+def _has_tensor(values: Iterable[Any], kind: type) -> bool:
+    return any(
+        isinstance(each, kind)
+        or (isinstance(each, (list, tuple)) and _has_tensor(each, kind))
+        or (isinstance(each, dict) and _has_tensor(each.values(), kind))
+        for each in values
+    )
 
 
 def _can_compile(module: Any) -> bool:
