@@ -364,3 +364,35 @@ class Model(nn.Module):
         return self.rnn(x)
 """
     assert any("recurrent layer" in message for _, message in found(source)) is named
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "n = other.abs().max()\nx = x[: int(n) + 1]",
+        "x = x * math.sqrt(x.var())",
+        "n = other.max() + 1\nx = x.new_zeros(n, 8)",
+        "h, w = other.max(0)[0]\nx = x.expand(h // 2, w)",
+        "x = x.mean() or x.sum()",
+        "x = nn.GRU(3, 3)(x)[0]",
+    ],
+)
+def test_a_tensor_in_the_place_of_a_number_is_looked_for_alone(statements: str) -> None:
+    assert found(written(statements)), "nothing else in the function is worth a look"
+
+
+def test_a_layer_that_is_called_as_a_method_of_tensors_takes_no_sizes() -> None:
+    source = """
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.expand = nn.Linear(3, 3)
+
+    def forward(self, x):
+        n = x.sum().item()
+        return self.expand(x) + n
+"""
+    assert not [message for _, message in found(source) if "size" in message]

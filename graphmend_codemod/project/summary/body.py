@@ -15,7 +15,8 @@ class Body:
 
     `parameters` have their annotations, `python` are those with a default that is no tensor, `defaults` the names that
     are defaults. `names` are plain names read, `reads` dotted ones, `calls` what is called (`?.f` on something
-    unknown), `given` names that functions of torch get first. `values` are those that local names are assigned.
+    unknown), `given` names that functions of torch get first. `values` are those that local names are assigned,
+    `numbers` what is taken for a number.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Body:
         self.indexed: list[str] = []
         self.masked = False
         self.reads_at: list[str] = []
-        self.cuts: list[str] = []
+        self.numbers: list[ast.expr] = []
         self.types: dict[tuple[str, str], None] = {}
         self.imports: list[tuple[str, str]] = []
         self.changes: dict[str, None] = {}
@@ -111,7 +112,8 @@ def chooses_by_mask(body: Body) -> bool:
         return body.masked
     values, annotated = body.values, body.parameters
     return any(
-        name.endswith(_MASKS)
+        "mask" in name
+        or name.endswith("valid")
         or "BoolTensor" in annotated.get(name, "")
         or any(map(_is_condition, values.get(name, ())))
         for name in body.reads_at
@@ -153,16 +155,6 @@ def _is_choice(value: ast.expr) -> bool:
     if isinstance(value, ast.Call):
         return isinstance(value.func, ast.Attribute) and value.func.attr == "bool"
     return isinstance(value, (ast.Compare, ast.Subscript))
-
-
-def cuts_at_numbers(body: Body) -> bool:
-    """True for code that may cut at a tensor: `x[:, :n]`, where nothing says that `n` is a Python number."""
-    if not body.cuts:
-        return False
-    origins = body.origins(dict.fromkeys(body.cuts))
-    if origins is None:
-        return True
-    return any(name in body.parameters and not body.is_python_parameter(name) for name in origins)
 
 
 def settle(body: Body) -> None:

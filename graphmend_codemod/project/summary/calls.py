@@ -29,6 +29,7 @@ from graphmend_codemod.project.summary.candidates import (
     UNKNOWN_TO_TORCH,
     is_log_call,
 )
+from graphmend_codemod.project.summary.numbers import READ_BACK, is_reduced
 from graphmend_codemod.project.summary.records import Write
 from graphmend_codemod.project.summary.spelling import dotted
 
@@ -38,14 +39,16 @@ _SPECIAL_CALLS = frozenset({"compile", "isinstance", *_SCRIPTS, *REGISTRATIONS, 
 _KEEPS_MODULE = frozenset("eval train to cpu cuda half float double bfloat16 requires_grad_".split())
 _ALL = frozenset({"all", "any"})
 _ORDERS = frozenset({ast.Lt, ast.LtE, ast.Gt, ast.GtE})
-_READ_BACK = EXTREMES | frozenset({"mean", "norm", "std", "median", "prod", "count_nonzero", "randint", "rand"})
-_SIZED = frozenset(
-    """zeros ones empty full new_full new_zeros new_ones new_empty chunk narrow expand view reshape repeat roll kthvalue
-    linspace pad""".split()
+_COUNTED = CASTS | frozenset(
+    """arange chunk empty expand full interpolate kthvalue linspace narrow new_empty new_full new_ones new_zeros ones
+    pad rand randn range repeat reshape roll round topk view zeros""".split()
 )
+"""What takes numbers, or sizes."""
 _LAMBDAS = frozenset({"filter", "reduce", "sorted", "max", "min"})
-_LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "LayerNorm", "BatchNorm2d", "Embedding", "Sequential"})
-_OF_MATH = frozenset({"ceil", "exp", "floor", "isfinite", "isinf", "isnan", "log", "log2", "pow", "sqrt"})
+_LAYERS = frozenset(
+    """BatchNorm1d BatchNorm2d BatchNorm3d Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d Embedding GRU GRUCell
+    GroupNorm LSTM LSTMCell LayerNorm Linear MultiheadAttention RNN Sequential""".split()
+)
 _NUMPY = ("np.", "numpy.")
 _LIBRARIES = (*_NUMPY, "torch.")
 _FUNCTIONAL = ("F.", "nn.functional.", "torch.nn.functional.")
@@ -54,9 +57,9 @@ _TESTS = frozenset({ast.Name, ast.BoolOp, ast.Compare})
 _SAID = frozenset({"requires_grad", "validate_args"})
 _OTHERS = ("np.random.", "pot.")
 _NOTED = (
-    _SPECIAL_CALLS | LOG_METHODS | READS_VALUES | MARKS | MADE_OF_NUMBERS | CASTS | NUMPY_NUMBERS | DIVIDES
+    _SPECIAL_CALLS | LOG_METHODS | READS_VALUES | MARKS | MADE_OF_NUMBERS | NUMPY_NUMBERS | DIVIDES
     | CHOOSES_ROWS | REDUCES | REPLACED | ANSWERS | _MAY_BE_REFUSED | _ALL
-    | _OF_MATH | {"open", "eval", "range", "repeat_interleave", "split", "masked_select", "arange", "topk", "pad"}
+    | {"open", "eval", "repeat_interleave", "split", "masked_select", "arange", "pad"}
     | {"where", "roll", "array", "asarray", "map", "apply"} | _LAMBDAS | _LAYERS
 )  # fmt: skip
 """What calls are looked at for."""
@@ -97,8 +100,8 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
         body.value = _is_size(node.args[0]) or (spelled[:6] == "torch." and type(node.args[0]) in {ast.Name, ast.Call})
     if (last == "astype" or spelled.startswith(_NUMPY)) and not body.value:
         body.value = any(isinstance(each, ast.Attribute) and each.attr == "dtype" for each in _operands(node))
-    if last in _SIZED and not body.value:
-        body.value = any(_holds_reduced(each, body) for each in _operands(node))
+    if last in _COUNTED or spelled.startswith("math."):
+        body.numbers += _operands(node)
     if last in _NOTED:
         _note(node, spelled, last, body)
     elif last[-1:] == "_":
@@ -153,7 +156,6 @@ def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
         or last in MADE_OF_NUMBERS
         or last in REPLACED
         or spelled == "torch.jit.isinstance"
-        or (last in CASTS and (_is_of_reduced(node) or _is_of_element(node) or _is_of_own(node, body)))
     ):
         body.value = True
     elif last == "split" and node.args and node.args[0].__class__ is ast.Name:
@@ -178,24 +180,18 @@ def _asks_of_arguments(node: ast.Call, spelled: str, last: str, body: Body) -> b
         return compared and type(given.elt.ops[0]) in _ORDERS  # type: ignore[union-attr]
     if last in NUMPY_NUMBERS and spelled.startswith(_NUMPY):
         return True
-    if last in _OF_MATH and spelled.startswith("math."):
-        return any(_is_tensor_like(each, body) for each in node.args)
     if last in DIVIDES:
         return len(node.args) == 2
     if last == "arange":
-        return body.lines.asks_for_ends or _is_shifted(node) or _is_of_reduced(node) or _takes_element(node)
-    if last == "topk":
-        return _takes_element(node) or any(_holds_reduced(each, body) for each in node.args)
+        return body.lines.asks_for_ends or _is_shifted(node)
     if last in {"array", "asarray"}:
         return len(node.args) == 1 and isinstance(node.args[0], (ast.Name, ast.Subscript))
     if last == "roll":
         return any(isinstance(each, ast.Call) for each in _operands(node))
     if last == "pad":
         return body.lines.keeps_integers or spelled.startswith(_NUMPY)
-    if last == "range":
-        return any(_is_tensor_like(each, body) for each in node.args)
     if last in _LAMBDAS:
-        return _chooses(node) or (last == "sorted" and any(map(_is_reduced, node.args)))
+        return _chooses(node) or (last == "sorted" and any(map(is_reduced, node.args)))
     if last == "map":
         return bool(node.args) and getattr(node.args[0], "id", "") in CASTS
     if last == "apply":
@@ -246,30 +242,12 @@ def _is_refused(node: ast.Call, spelled: str, last: str) -> bool:
     )
 
 
-def _holds_reduced(node: ast.expr, body: Body) -> bool:
-    """True for `x.max()`, alone, in arithmetic or in a tuple."""
-    if type(node) is ast.Call:
-        return _is_tensor_like(node, body)
-    if type(node) is ast.BinOp:
-        return _holds_reduced(node.left, body) or _holds_reduced(node.right, body)
-    return type(node) in {ast.Tuple, ast.List} and any(_holds_reduced(each, body) for each in node.elts)  # type: ignore[attr-defined]
-
-
-def _is_reduced(node: ast.expr) -> bool:
-    """True for `x.max()`, and for `x.max().clamp(1)`."""
-    while type(node) is ast.Call and type(node.func) is ast.Attribute:
-        if node.func.attr in _READ_BACK:
-            return True
-        node = node.func.value
-    return False
-
-
 def is_extreme(node: ast.Call) -> bool:
     """True for `max(lengths)`, `x.max()` and `sizes.get("n")`."""
     function = node.func
     if isinstance(function, ast.Name):
         return function.id in {"max", "min", "sum"}
-    return isinstance(function, ast.Attribute) and (function.attr in _READ_BACK or function.attr == "get")
+    return isinstance(function, ast.Attribute) and (function.attr in READ_BACK or function.attr == "get")
 
 
 def _chooses(node: ast.Call) -> bool:
@@ -285,13 +263,6 @@ def _is_shifted(node: ast.Call) -> bool:
     return kinds[:2] == [ast.Name, ast.BinOp] or kinds[2:] == [ast.BinOp]
 
 
-def _is_of_reduced(node: ast.Call) -> bool:
-    """True for `int(x.max())`."""
-    reduced = node.args[0] if len(node.args) == 1 else None
-    called = reduced.func if isinstance(reduced, ast.Call) else None
-    return isinstance(called, ast.Attribute) and called.attr in _READ_BACK
-
-
 def asks_reduced(node: ast.expr) -> bool:
     """True for the argument of `check(x.sum() == n)` and `check(torch.all(x > 0))`."""
     if isinstance(node, ast.UnaryOp):
@@ -304,43 +275,8 @@ def asks_reduced(node: ast.expr) -> bool:
 
 def decision(node: ast.BoolOp, body: Body, stack: list[Any]) -> None:
     """`x.any() and y.any()`."""
-    body.value = body.value or any(map(asks_reduced, node.values))
+    body.value = body.value or any(asks_reduced(each) or is_reduced(each) for each in node.values)
     stack += node.values
-
-
-def _is_of_element(node: ast.Call) -> bool:
-    """True for `int(x[0])`, `int(x[i])` and `bool(x > y)`."""
-    element = node.args[0] if len(node.args) == 1 else None
-    if isinstance(element, ast.Compare):
-        return True
-    return isinstance(element, ast.Subscript) and isinstance(element.slice, (ast.Constant, ast.Name))
-
-
-def _is_of_own(node: ast.Call, body: Body) -> bool:
-    """True for `int(self.pointer)`, which the file registers as a buffer, for `int(t.data)`, and for `float(t)` of a
-    parameter of which nothing says that it is a Python value."""
-    given = node.args[0] if len(node.args) == 1 else None
-    if isinstance(given, ast.Name):
-        return _is_tensor_like(given, body)
-    own = isinstance(given, ast.Attribute) and isinstance(given.value, ast.Name)
-    if isinstance(given, ast.Attribute) and given.attr == "data":
-        return True
-    return own and given.attr in body.lines.buffers  # type: ignore[union-attr]
-
-
-def _is_tensor_like(node: ast.expr, body: Body) -> bool:
-    """True for a parameter of which nothing says that it is a Python value, and for `x.max()`."""
-    if isinstance(node, ast.Name):
-        return node.id in body.parameters and not body.is_python_parameter(node.id)
-    return _is_reduced(node)
-
-
-def _takes_element(node: ast.Call) -> bool:
-    """True for `arange(n[0])` and `topk(x, k=n[i])`, where `n` may be a tensor."""
-    return any(
-        isinstance(each, ast.Subscript) and isinstance(each.value, ast.Name) and not isinstance(each.slice, ast.Slice)
-        for each in _operands(node)
-    )
 
 
 def _operands(node: ast.Call) -> list[ast.expr]:

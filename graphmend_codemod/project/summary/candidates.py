@@ -52,7 +52,7 @@ REFUSED = frozenset(
         "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", 
         "load_state_dict", "trunc_normal_", "catch_warnings", "simplefilter", "set_detect_anomaly", 
          "default_rng", "as_subclass", "data_ptr", "storage", "untyped_storage", "tobytes", "tostring",
-        "lobpcg", "ExitStack", "nlargest", "nsmallest",
+        "lobpcg", "ExitStack", "mark_dirty", "nlargest", "nsmallest",
     }
 )  # fmt: skip
 """Functions that Dynamo does not trace, by the last part of their names; `one_hot` without a number of classes, too."""
@@ -187,6 +187,9 @@ def needs(node: ast.expr, names: list[str]) -> bool:
                 python = called in _PYTHON_CALLS
             else:
                 called = function.attr if type(function) is ast.Attribute else ""
+                if called and type(function.value) is ast.Name and function.value.id == "math":
+                    todo += part.args
+                    continue
                 python = called in _PYTHON_METHODS
             if not python and not (called.startswith(("is_", "_is_")) and _PYTHON_PREDICATE.fullmatch(called)):
                 return True

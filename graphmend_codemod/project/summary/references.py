@@ -10,11 +10,12 @@ from itertools import compress
 from typing import NamedTuple
 
 from graphmend_codemod.project.summary.assignments import types_of
-from graphmend_codemod.project.summary.body import Body, chooses_by_mask, chooses_rows, cuts_at_numbers
+from graphmend_codemod.project.summary.body import Body, chooses_by_mask, chooses_rows
 from graphmend_codemod.project.summary.candidates import COUNT, TENSORS, is_python_annotation, takes_tensors
 from graphmend_codemod.project.summary.check_functions import CHECKS
 from graphmend_codemod.project.summary.computing import COMPUTES, MARKS_CONSTANT
 from graphmend_codemod.project.summary.context_managers import SWALLOWS, caught_by
+from graphmend_codemod.project.summary.numbers import takes_tensor
 from graphmend_codemod.project.summary.python_attributes import Held
 from graphmend_codemod.project.summary.quiet import AWAITED, LOUD
 from graphmend_codemod.project.summary.records import FunctionSummary
@@ -88,7 +89,7 @@ def finish(pending: Pending, around: Around) -> FunctionSummary:
     flags = (
         body.test,
         body.log,
-        body.value or body.lines.switches_off or cuts_at_numbers(body),
+        body.value or body.lines.switches_off or takes_tensor(body, owner, around.held),
         chooses_rows(body),
         chooses_by_mask(body),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection
-from functools import cached_property
 
 from graphmend_codemod.project.summary.records import Value
 
@@ -13,8 +12,6 @@ WRAPPERS = frozenset({"partial", "compile", "disable", "wraps"})
 _LONGEST_TEXT = 120
 _DISPLAYS = frozenset({ast.Dict, ast.List, ast.Tuple, ast.Set, ast.Subscript})
 _INTEGER_TENSOR = re.compile(r"tensor\([^\n]*\b(?:int64|long)\b")
-_REGISTERED = re.compile(r"register_buffer\(\s*[\"'](\w+)[\"']")
-_PARAMETERS = re.compile(r"self\.(\w+) *= *(?:\w+\.)*Parameter\(")
 _TENSOR_AS_BUFFER = re.compile(r"register_buffer\(\s*[\"']\w+[\"'],\s*\w+\.(?:as_)?tensor\(")
 
 
@@ -44,12 +41,6 @@ class Lines:
                 _TENSOR_AS_BUFFER.search(self._text) is not None or _INTEGER_TENSOR.search(self._text) is not None
             )
         return self._keeps_integers
-
-    @cached_property
-    def buffers(self) -> frozenset[str]:
-        """The names under which the file registers buffers and parameters."""
-        found = _REGISTERED.findall(self._text) if "register_buffer(" in self._text else []
-        return frozenset([*found, *_PARAMETERS.findall(self._text)] if "Parameter(" in self._text else found)
 
     def text(self, node: ast.expr) -> str:
         """The source of `node` when it stands on one line and is short, else an empty string."""

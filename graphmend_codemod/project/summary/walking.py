@@ -191,12 +191,12 @@ def _index(part: ast.expr, body: Body) -> None:
         body.masked = body.masked or (isinstance(key, str) and key.endswith("mask"))
     elif kind is ast.Slice:
         for bound in (part.lower, part.upper):  # type: ignore[attr-defined]
+            if bound is None or type(bound) is ast.Constant:
+                continue
+            body.numbers.append(bound)
             if type(bound) is ast.Subscript and type(bound.value) is ast.Name:
                 body.reads_at.append(bound.value.id)
-                body.cuts.append(bound.value.id)
                 body.value = body.value or (type(bound.slice) is ast.Constant and type(bound.slice.value) is str)
-            elif type(bound) is ast.Name:
-                body.cuts.append(bound.id)
             elif type(bound) is ast.Call:
                 body.value = body.value or is_extreme(bound)
 

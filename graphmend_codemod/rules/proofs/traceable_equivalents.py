@@ -13,7 +13,7 @@ from graphmend_codemod.analysis.torch_api import CLOCKS, VARIABLE
 from graphmend_codemod.core.findings import Helper, Original, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs import old_constructors
+from graphmend_codemod.rules.proofs import old_constructors, warning_filters
 from graphmend_codemod.rules.proofs import traceable_texts as texts
 
 _OF_CONTAINERS = frozenset((*dir(dict), *dir(list), *dir(set)))
@@ -23,6 +23,7 @@ class Twin(NamedTuple):
     """What takes the place of `replaced`, a call or what is called in it, where `condition` is true.
 
     A `test` is written with `and` and `or`: TorchScript learns types from these, and from no conditional expression.
+    Calls `without` which the twin does are left out together with `replaced`.
     """
 
     call: ast.expr
@@ -31,6 +32,7 @@ class Twin(NamedTuple):
     condition: str
     helpers: tuple[Helper, ...] = ()
     test: bool = False
+    without: tuple[ast.Call, ...] = ()
 
 
 Make = Callable[[Site, ast.stmt, ast.Call], "Twin | None"]
@@ -64,6 +66,13 @@ def _cudnn_flags(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
     twin = _called("_cudnn_flags_while_tracing", texts.CUDNN_FLAGS)(site, statement, call)
     assert twin is not None
     return twin._replace(condition=f"{site.compiling} and not {site.torch}.cuda.is_available()")
+
+
+def _filtered(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
+    """A block in which warnings are left out, with what it sets: either alone would let a filter stay."""
+    filters = warning_filters.droppable(site, statement)
+    twin = _called("_catch_warnings_while_tracing", texts.CATCH_WARNINGS)(site, statement, call)
+    return twin._replace(without=filters) if twin is not None and isinstance(statement, ast.With) else None
 
 
 def _copied(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
@@ -223,7 +232,7 @@ def _default_device(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | N
 
 
 def _left_out(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
-    """A call for the sake of memory alone, which compiled code does without."""
+    """A call for memory alone, which compiled code does without."""
     if not isinstance(statement, ast.Expr) or statement.value is not call or call.args or call.keywords:
         raise NotProven("its result is used; manually call it between calls of compiled code")
     return Twin(call, call, "", site.compiling)
@@ -294,6 +303,7 @@ BY_NAME: dict[str, Make] = {
         "_sdp_kernel_while_tracing", texts.SDP_KERNEL, "nn.attention.sdpa_kernel"
     ),
     "torch.backends.cudnn.flags": _cudnn_flags,
+    **dict.fromkeys((warning_filters.CATCHES, *warning_filters.SETS), _filtered),
     "copy.copy": _copied,
     "torch.jit.isinstance": _class_asked,
     "torch._C._is_tracing": _tracing_asked,

@@ -36,6 +36,13 @@ def _cudnn_flags_while_tracing(*args, **kwargs):
 
     return contextlib.nullcontext()
 '''
+CATCH_WARNINGS = '''
+def _catch_warnings_while_tracing():
+    """Nothing, for torch.compile, which leaves out what is set in the block as well."""
+    import contextlib
+
+    return contextlib.nullcontext()
+'''
 FAST_LENGTH = '''
 def _fast_length_while_tracing(target, real=False):
     """What `scipy.fft.next_fast_len` returns, computed in a form that torch.compile traces."""

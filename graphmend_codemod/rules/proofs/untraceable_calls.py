@@ -110,6 +110,10 @@ _SETS_ASIDE = Refused(
 _INITIALISES = Refused(
     "draws initial weights", "Dynamo does not trace it; manually initialise in `__init__`, before compiling"
 )
+_MARKS_DIRTY = Refused(
+    "says that an autograd function changes its input",
+    "Dynamo does not trace `mark_dirty`; manually compute out of place, and write the result back around the call",
+)
 _LOADS = Refused("loads weights", "Dynamo does not trace it; manually load them before compiling")
 _ADDS = Refused("adds a layer while `forward` runs", "Dynamo does not trace it; manually add it in `__init__`")
 _IMPORTS = Refused(
@@ -237,6 +241,7 @@ _METHODS: dict[str, Refused] = {
         ("register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "retain_grad"), _HOOKS
     ),
     "backward": _BACKWARD,
+    "mark_dirty": _MARKS_DIRTY,
     "load_state_dict": _LOADS,
     **dict.fromkeys(("data_ptr", "storage", "untyped_storage", "tobytes", "tostring"), _MEMORY),
     "as_subclass": _CHANGES_CLASS,

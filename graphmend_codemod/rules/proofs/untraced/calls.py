@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.calls import keyword
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.project.summary.candidates import ANSWERS
 from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor
@@ -114,7 +115,8 @@ def sized(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
 
 def sizes(node: ast.Call, called: str | None) -> Iterator[ast.expr]:
     """Expressions that say how large the result is, if what is called is a function of torch or a method of tensors."""
-    method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    of_tensor = isinstance(node.func, ast.Attribute) and not is_name(node.func.value, "self")  # else a layer
+    method = node.func.attr if of_tensor else ""  # type: ignore[attr-defined]
     name = torch_api.torch_function(called)
     given: list[ast.expr] = []
     if called == "torch.nn.functional.one_hot":
