@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import functools
 import json
@@ -11,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphmend_codemod.core.discovery import is_generated
 from graphmend_codemod.core.findings import Edit, Finding, Safety
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
@@ -125,12 +125,13 @@ def _rank(finding: Finding, settings: Settings) -> tuple[object, ...]:
 
 def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Settings) -> Answer:
     """What the findings, by path, say of one site."""
-    finding = None if site.own is None else matching(site.own, by_path.get(site.own.path, ()), settings)
+    own = _own_now(site, settings.root)
+    finding = None if own is None else matching(own, by_path.get(own.path, ()), settings)
     if finding is None or not finding.is_applied(settings.unsafe_fixes, settings.opaque):
         finding = next(iter(around(site, by_path)), finding)
     if finding is None:
         remedy = Remedy.NONE if site.where == OWN else Remedy.LIBRARY
-        first = () if site.own is None else _about_file(settings.root, site.own.path)
+        first = () if site.own is None else _about_file(settings.root, site.own, own)
         return Answer(remedy, steps=(*first, *_steps(site)))
     source, after = _edited(finding, settings) if finding.edit is not None else (None, None)
     diff = unified(finding.path, source.raw, after.raw).decode("utf-8", "replace") if source and after else ""
@@ -171,15 +172,32 @@ def _takes_calls(edit: Edit) -> bool:
     return any(helper.name in _RECORDED for helper in edit.helpers)
 
 
-def _about_file(root: Path, path: str) -> tuple[str, ...]:
-    """What is to be said where nothing was found because of the file: it is not there, or a program wrote it."""
-    if not (root / path).is_file():
-        return (f"There is no {path} in this folder: show the trace in the project's.",)
+def line_now(site: Site, lines: Sequence[str]) -> int | None:
+    """Where the site's line is now, from 1; None where it is gone. Without source in the trace, where it was."""
+    assert site.own is not None
+    was, text = site.own.line, site.own_source.strip()
+    if not text:
+        return was
+    same = [number for number, line in enumerate(lines, 1) if line.strip() == text]
+    return min(same, key=lambda number: abs(number - was), default=None)
+
+
+def _own_now(site: Site, root: Path) -> SourceLine | None:
+    """The site's line of the project where it is now; None where there is none."""
+    if site.own is None:
+        return None
     try:
-        generated = is_generated(SourceFile.below(str(root), path).raw)
+        line = line_now(site, SourceFile.below(str(root), site.own.path).text.splitlines())
     except SourceError:
-        return ()
-    return ("The file says that it is generated: change what it is made from.",) if generated else ()
+        return site.own
+    return None if line is None else dataclasses.replace(site.own, line=line)
+
+
+def _about_file(root: Path, was: SourceLine, now: SourceLine | None) -> tuple[str, ...]:
+    """What is to be said where nothing was found because of the file: it is not there, or not as the run had it."""
+    if not (root / was.path).is_file():
+        return (f"There is no {was.path} in this folder: show the trace in the project's.",)
+    return () if now == was else (f"{was.path} has changed since the run, perhaps by a fix: record it once more.",)
 
 
 def denied(site: Site, finding: Finding, settings: Settings) -> bool:

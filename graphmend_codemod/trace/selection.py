@@ -5,7 +5,7 @@ Lines may have moved since the run: a site is looked for by the text of its line
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from graphmend_codemod.core.findings import Finding
@@ -14,9 +14,9 @@ from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.engine import api
 from graphmend_codemod.engine.fixpoint import first_line
 from graphmend_codemod.trace import document
-from graphmend_codemod.trace.document import Site, Trace
+from graphmend_codemod.trace.document import Trace
 from graphmend_codemod.trace.hints import with_hints
-from graphmend_codemod.trace.join import around, covers, denied
+from graphmend_codemod.trace.join import around, covers, denied, line_now
 from graphmend_codemod.trace.watched import above
 
 Key = tuple[str, str, str, str]
@@ -63,13 +63,3 @@ def keys(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True)
 def _key(finding: Finding, root: Path) -> Key:
     source = SourceFile.below(str(root), finding.path)
     return finding.path, finding.code, finding.function, first_line(source.text, finding.span.start_line)
-
-
-def line_now(site: Site, lines: Sequence[str]) -> int | None:
-    """Where the site's line is now, from 1; None where it is gone. Without source in the trace, where it was."""
-    assert site.own is not None
-    was, text = site.own.line, site.own_source.strip()
-    if not text:
-        return was
-    same = [number for number, line in enumerate(lines, 1) if line.strip() == text]
-    return min(same, key=lambda number: abs(number - was), default=None)
