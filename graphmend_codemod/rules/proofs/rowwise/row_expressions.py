@@ -149,7 +149,12 @@ class RowExpressions:
         return NUMBER._replace(spelled=ast.unparse(made))
 
     def divided(self, sign: ast.operator, held: list[Held], node: ast.expr) -> None:
-        """Ask that no integer is divided by the zeros that stand in where no row is chosen."""
+        """Ask that no integer is divided by the zeros that stand in where no row is chosen.
+
+        `//` has no derivative, of which eager mode does not complain where it skips the work.
+        """
+        if self.skips and isinstance(sign, ast.FloorDiv) and any(each.what is What.ROWS for each in held):
+            raise NotRowwise(f"`{short(node)}` has no derivative, and eager mode skips it where no row is selected")
         if not isinstance(sign, (ast.FloorDiv, ast.Mod)) or held[1].what is not What.ROWS or SOME in self.env:
             return
         named = next((each.spelled for each in held if each.what is What.ROWS and each.spelled), "")
@@ -294,7 +299,8 @@ class RowExpressions:
         if name in {"gather", "take_along_dim"} and SOME not in self.env:
             self.ranged.append(node)
         if rest and (name.rstrip("_") in _DIVIDES or "rounding_mode" in words):
-            self.divided(ast.FloorDiv(), [first, rest[0]], node)
+            sign = ast.FloorDiv() if name.rstrip("_") == "floor_divide" else ast.Mod()
+            self.divided(sign, [first, rest[0]], node)
         return held
 
     def without_rows(self, node: ast.Call, qualified: str | None, given: list[Held]) -> Held:
