@@ -113,6 +113,41 @@ class Twice(nn.Module):
     torch.testing.assert_close(results[0], results[1])
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        ["self.shift.data.copy_(-x.mean(dim=0, keepdim=True))", "self.done.fill_(1)"],
+        _FILLED,
+    ],
+)
+def test_a_parameter_is_initialised_and_calls_are_counted(body: list[str]) -> None:
+    """AOTAutograd of torch 2.13 returned the counter in the place of the result."""
+    source = _model("not self.done > 0.0", body)
+    source = source.replace("        return (x", "        self.calls += 1\n        return (x")
+    source = source.replace(
+        '        self.register_buffer("done"',
+        '        self.register_buffer("calls", torch.tensor(0))\n        self.register_buffer("done"',
+    )
+    after, _ = fixed(source)
+    assert "elif not self.done" in after
+    space: dict[str, Any] = {}
+    exec(after, space)
+    results = []
+    for compile_it in (False, True):
+        torch.compiler.reset()
+        model = space["Model"]()
+        run: Any = torch.compile(model, backend="aot_eager", fullgraph=True) if compile_it else model
+        found = []
+        for seed in (1, 2):
+            x = torch.rand(4, 3, generator=torch.Generator().manual_seed(seed), requires_grad=True)
+            result: torch.Tensor = run(x)
+            total: Any = result.square().sum()
+            total.backward()
+            found += [result.detach(), x.grad, *(each.grad.clone() for each in model.parameters())]
+        results.append([*found, *(each.detach().clone() for each in (*model.parameters(), *model.buffers()))])
+    torch.testing.assert_close(results[0], results[1])
+
+
 def test_data_that_is_replaced_keeps_its_gradient() -> None:
     """A graph that assigns `data` gives no gradient: none may be used where eager mode assigns nothing."""
     after, _ = fixed(_model("x.sum() > 5", ["self.scale.data = self.scale.data * 2.0"]))

@@ -49,7 +49,8 @@ _REPLACE = '''
 def _replace_data(x: {torch}.Tensor, data: {torch}.Tensor) -> None:
     """`x.data = data` for compiled code, which gives no gradient to a tensor whose data it replaces."""
     if {torch}.is_grad_enabled() and x.requires_grad:
-        x.data.copy_(data)
+        with {torch}.no_grad():
+            x.data.copy_(data)
     else:
         x.data = data
 '''
@@ -265,14 +266,21 @@ class _Branch:
         return found
 
     def selects(self, chosen: str) -> list[str]:
-        """The statements that write."""
-        lines = []
+        """The statements that write.
+
+        With gradients, `x.data.copy_(y)` is not enough for torch 2.13: where that is written into a tensor that needs
+        one, and a counter is counted up, AOTAutograd returns the wrong tensors. Without `.data`, it raises where the
+        tensor was used before.
+        """
+        lines, filled = [], []
         for name, (how, value) in self.writes.items():
-            place = f"{self.own}.{name}" if how == "rebound" else f"{self.own}.{name}.data"
-            select = f"{self.site.torch}.where({chosen}, {value}, {place})"
-            written = {"filled": f"{place}.copy_({select})", "rebound": f"{place} = {select}"}
-            lines.append(written.get(how) or f"_replace_data({self.own}.{name}, {select})")
-        return lines
+            place = f"{self.own}.{name}"
+            select = f"{self.site.torch}.where({chosen}, {value}, {place}{'' if how == 'rebound' else '.data'})"
+            if how == "filled":
+                filled.append(f"    {place}.data.copy_({select})")
+            else:
+                lines.append(f"{place} = {select}" if how == "rebound" else f"_replace_data({place}, {select})")
+        return [*lines, *([f"with {self.site.torch}.no_grad():", *filled] if filled else [])]
 
 
 def _called(node: ast.expr) -> ast.expr:
