@@ -81,6 +81,7 @@ class FunctionFacts(NamedTuple):
     loud: bool = False  # as a property, or a method that messages call, it may do more than read
     check: str = ""  # for a function that does nothing but check a condition, what its summary notes
     swallows: bool = False  # as `__exit__` or as a context manager, it may keep an exception from going further
+    logger: bool = False  # it returns a logger of the standard library
 
 
 class Home(NamedTuple):

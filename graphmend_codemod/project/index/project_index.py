@@ -23,7 +23,7 @@ from graphmend_codemod.project.summary.candidates import COUNT
 from graphmend_codemod.project.summary.check_functions import CHECKS
 from graphmend_codemod.project.summary.computing import COMPUTES
 from graphmend_codemod.project.summary.context_managers import SWALLOWS
-from graphmend_codemod.project.summary.quiet import LOUD
+from graphmend_codemod.project.summary.quiet import LOUD, MAKES_LOGGER
 from graphmend_codemod.project.summary.records import ClassSummary, FunctionSummary, Value, Write
 
 _LOOKED_UP = re.compile(r"\btorch\.(?:compiler|_dynamo)\b.*\bis_(?:dynamo_)?compiling\b")
@@ -330,6 +330,7 @@ class ProjectIndex(Definitions):
             LOUD in function.returned,
             next((each for each in function.returned if each.startswith(CHECKS)), ""),
             SWALLOWS in function.returned,
+            MAKES_LOGGER in function.returned,
         )
 
     def _is_plain(self, module: Module, function: FunctionSummary) -> bool:

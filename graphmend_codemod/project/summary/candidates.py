@@ -18,7 +18,8 @@ LOG_METHODS = frozenset(
     {
         "critical", "debug", "error", "exception", "fatal", "info", "log", "print", "warn", "warning", "warning_advice",
         "warning_once", "warn_once", "info_once", "error_once", "debug_once", "warn_explicit", "rank_zero_warn",
-        "rank_zero_info", "info_rank0", "warning_rank0", "deprecation_warning",
+        "rank_zero_info", "rank_zero_debug",
+        "rank_zero_deprecation", "success", "trace", "info_rank0", "warning_rank0", "deprecation_warning",
     }
 )  # fmt: skip
 READS_VALUES = frozenset({"item", "tolist"})

@@ -9,6 +9,8 @@ LOUD = "does more than read"
 """How a summary notes such a property or method."""
 AWAITED = "runs when it is awaited"
 """How a summary notes a coroutine, which Dynamo does not trace."""
+MAKES_LOGGER = "makes a logger"
+"""How a summary notes a function that returns a logger of the standard library."""
 HARMLESS_BUILTINS = frozenset(
     """len str repr type list tuple set dict sorted min max sum round int float bool format abs isinstance issubclass
     getattr hasattr id any all range zip enumerate ascii next iter callable frozenset reversed map filter""".split()

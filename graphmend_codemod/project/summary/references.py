@@ -17,7 +17,7 @@ from graphmend_codemod.project.summary.computing import COMPUTES, MARKS_CONSTANT
 from graphmend_codemod.project.summary.context_managers import SWALLOWS, caught_by
 from graphmend_codemod.project.summary.numbers import takes_tensor
 from graphmend_codemod.project.summary.python_attributes import Held
-from graphmend_codemod.project.summary.quiet import AWAITED, LOUD
+from graphmend_codemod.project.summary.quiet import AWAITED, LOUD, MAKES_LOGGER
 from graphmend_codemod.project.summary.records import FunctionSummary
 from graphmend_codemod.project.summary.walking import import_root, walk
 
@@ -196,7 +196,7 @@ def _returned(returned: dict[str, None], inner: set[str]) -> tuple[str, ...]:
         names = [f"{name}()" if name in called else name for name in returned if name in inner]
     if all(name.endswith("ing()") or name in ("True", "False") for name in returned):
         names += returned
-    marks = (COUNT, TENSORS, COMPUTES, LOUD, SWALLOWS, AWAITED, MARKS_CONSTANT)
+    marks = (COUNT, TENSORS, COMPUTES, LOUD, SWALLOWS, AWAITED, MARKS_CONSTANT, MAKES_LOGGER)
     names += [mark for mark in returned if mark in marks or mark.startswith(CHECKS)]
     return tuple(names)
 

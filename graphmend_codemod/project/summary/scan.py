@@ -19,8 +19,9 @@ from graphmend_codemod.project.summary.candidates import (
 from graphmend_codemod.project.summary.check_functions import noted
 from graphmend_codemod.project.summary.computing import COMPUTES, MARKS_CONSTANT, marks_constant, only_computes
 from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS, may_swallow
+from graphmend_codemod.project.summary.logger_functions import makes_logger
 from graphmend_codemod.project.summary.python_attributes import Held
-from graphmend_codemod.project.summary.quiet import AWAITED, LOUD, is_loud
+from graphmend_codemod.project.summary.quiet import AWAITED, LOUD, MAKES_LOGGER, is_loud
 from graphmend_codemod.project.summary.records import (
     ANNOTATION,
     Attribute,
@@ -383,6 +384,8 @@ def _note_effects(
         body.returned[check] = None
     if owner and is_loud(node, decorators):
         body.returned[LOUD] = None
+    if body.lines.makes_loggers and not outer and makes_logger(node, decorators):
+        body.returned[MAKES_LOGGER] = None
     if isinstance(node, ast.AsyncFunctionDef):
         body.returned[AWAITED] = None
 

@@ -12,6 +12,7 @@ WRAPPERS = frozenset({"partial", "compile", "disable", "wraps"})
 _LONGEST_TEXT = 120
 _DISPLAYS = frozenset({ast.Dict, ast.List, ast.Tuple, ast.Set, ast.Subscript})
 _INTEGER_TENSOR = re.compile(r"tensor\([^\n]*\b(?:int64|long)\b")
+_LOGGING = re.compile(r"^(?:import logging\s*$|from logging import )", re.MULTILINE)
 _TENSOR_AS_BUFFER = re.compile(r"register_buffer\(\s*[\"']\w+[\"'],\s*\w+\.(?:as_)?tensor\(")
 
 
@@ -26,6 +27,7 @@ class Lines:
         self.asks_for_ends = "[-1] + 1" in text
         self.has_class_methods = "@classmethod" in text
         self.switches_off = ".disable" in text
+        self.makes_loggers = "getLogger(" in text and _LOGGING.search(text) is not None
         self.foreign: set[str] = set()
         self._keeps_integers: bool | None = None
         self._text = text

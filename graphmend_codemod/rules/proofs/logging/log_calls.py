@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.patterns import all_given
+from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.torch_api import name_set
 from graphmend_codemod.analysis.values import Origin, Value, ValueKind
+from graphmend_codemod.project.index.facts import IndexView
 from graphmend_codemod.rules.framework.site import Site
 
 LOG_METHODS = name_set(
@@ -28,6 +30,24 @@ LOGGER_FACTORIES = frozenset(
         "absl.logging.get_absl_logger",
     }
 )
+_LOGURU = "loguru.logger"
+_OF_LOGURU = LOG_METHODS - {"warn", "log"} | {"success", "trace"}
+_MESSAGES = frozenset(
+    f"{module}.{function}"
+    for module in (
+        "lightning_utilities.core.rank_zero",
+        "lightning_fabric.utilities.rank_zero",
+        "lightning.fabric.utilities.rank_zero",
+        "lightning.pytorch.utilities",
+        "lightning.pytorch.utilities.rank_zero",
+        "pytorch_lightning.utilities",
+        "pytorch_lightning.utilities.rank_zero",
+        "torchmetrics.utilities",
+        "torchmetrics.utilities.prints",
+    )
+    for function in ("rank_zero_warn", "rank_zero_info", "rank_zero_debug", "rank_zero_deprecation")
+)
+"""Functions of libraries that only tell something."""
 _REDIRECTIONS = frozenset({"contextlib.redirect_stdout", "contextlib.redirect_stderr"})
 LOGGER_CLASSES = frozenset({"logging.Logger", "logging.LoggerAdapter"})
 LOG_FUNCTIONS = frozenset(f"logging.{method}" for method in LOG_METHODS if "_" not in method)
@@ -46,13 +66,14 @@ def find_log_call(site: Site, node: ast.expr) -> LogCall | None:
     if not isinstance(node, ast.Call):
         return None
     qualified = site.resolve(node.func)
-    if qualified in {"warnings.warn", "builtins.print"} or qualified in LOG_FUNCTIONS:
+    if qualified in {"warnings.warn", "builtins.print"} or qualified in LOG_FUNCTIONS | _MESSAGES:
         spelled = site.text(node.func)
         root = spelled.partition(".")[0]
         return LogCall(node, spelled, None if site.evaluator.scope.is_local(root) else spelled)
-    if isinstance(node.func, ast.Attribute) and node.func.attr in LOG_METHODS:
+    if isinstance(node.func, ast.Attribute) and node.func.attr in LOG_METHODS | _OF_LOGURU:
         owner = node.func.value
-        if _is_logger(site, owner):
+        known = _OF_LOGURU if site.resolve(owner) == _LOGURU else LOG_METHODS if _is_logger(site, owner) else ()
+        if node.func.attr in known:
             module_level = isinstance(owner, ast.Name) and not site.evaluator.scope.is_local(owner.id)
             spelled = site.text(node.func)
             return LogCall(node, spelled, spelled if module_level else None)
@@ -63,6 +84,11 @@ def _is_logger(site: Site, owner: ast.expr) -> bool:
     value = site.value(owner)
     if value.instance_of is not None:
         return makes_logger(site, value.instance_of)
+    qualified = site.resolve(owner)
+    if qualified is not None and dotted(owner) is not None:
+        home, _, name = qualified.rpartition(".")
+        fact = site.evaluator.scope.index.global_fact(home, name)
+        return fact is not None and fact.callee is not None and makes_logger(site, fact.callee)
     if isinstance(owner, ast.Call):
         qualified = site.resolve(owner.func)
         return qualified is not None and makes_logger(site, qualified)
@@ -73,8 +99,21 @@ def makes_logger(site: Site, qualified: str) -> bool:
     """True when calling `qualified` gives a logger, or `qualified` is a logger's class."""
     if qualified in LOGGER_FACTORIES or qualified in LOGGER_CLASSES:
         return True
-    facts = site.evaluator.scope.index.function(qualified)
-    return facts is not None and facts.returns in LOGGER_CLASSES
+    index = site.evaluator.scope.index
+    if _is_logger_class(index, qualified):
+        return True
+    facts = index.function(qualified)
+    if facts is None:
+        return False
+    return facts.logger or (facts.returns is not None and _is_logger_class(index, facts.returns))
+
+
+def _is_logger_class(index: IndexView, qualified: str) -> bool:
+    """True for a class of the standard library's loggers, and one of the project that inherits from such a class."""
+    if qualified in LOGGER_CLASSES:
+        return True
+    facts = index.class_facts(qualified)
+    return facts is not None and any(each in LOGGER_CLASSES for each in facts.bases)
 
 
 def why_it_is_read(site: Site, call: LogCall) -> str | None:
