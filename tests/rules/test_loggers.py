@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.engine import api
 from tests.tools.fixes import fixed_among
 
 _MODEL = """
@@ -139,6 +141,14 @@ def test_what_may_be_something_else_is_let_alone(tmp_path: Path, imports: str, c
     source = _source(imports, call)
     after, _ = fixed_among(tmp_path, source, {"logs.py": _LOGS})
     assert "is_compiling" not in after
+
+
+def test_the_methods_of_a_logger_stay_as_they_are(tmp_path: Path) -> None:
+    call = 'log.twice("a")\n            log.warning("b")'
+    source = _source("from logs import annotated\nlog = annotated(__name__)", call)
+    fixed_among(tmp_path, source, {"logs.py": _LOGS})
+    result = api.fix([tmp_path], Settings(tmp_path), write=True, cache=False)
+    assert not any(each.path.endswith("logs.py") for each in result.fixes)
 
 
 def _source(imports: str, call: str) -> str:

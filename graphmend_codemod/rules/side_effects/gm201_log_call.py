@@ -3,6 +3,10 @@
 Dynamo breaks the graph at every call of a `logging.Logger` method, of `warnings.warn` and of `print`, even where the
 level is disabled. Eager mode keeps the statement, its arguments and the place that the record reports.
 
+Loggers are what `logging.getLogger` gives, subclasses of `logging.Logger` and `logging.LoggerAdapter`, what functions
+of the project return that make nothing else, in any file, and loguru's `logger`; `rank_zero_warn` and its like of
+Lightning and torchmetrics are calls of this kind as well.
+
 Under `torch.compile` the call is left out: it stands under `not torch.compiler.is_compiling()`, added to the test of
 the `if` that holds nothing else where that fits the line. Calls that follow each other share one guard, and a file that
 imports a predicate of this meaning (`from .utils import is_torchdynamo_compiling`) keeps using it. A file that does not

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import all_given
+from graphmend_codemod.analysis.patterns import all_given, is_name
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.torch_api import name_set
 from graphmend_codemod.analysis.values import Origin, Value, ValueKind
@@ -82,6 +82,8 @@ def find_log_call(site: Site, node: ast.expr) -> LogCall | None:
 
 def _is_logger(site: Site, owner: ast.expr) -> bool:
     value = site.value(owner)
+    if is_name(owner, site.evaluator.scope.self_name):
+        return False  # a logger's own method, which no call reaches that is left out
     if value.instance_of is not None:
         return makes_logger(site, value.instance_of)
     qualified = site.resolve(owner)
