@@ -32,10 +32,12 @@ class Comparison:
     def lines(self) -> Iterator[str]:
         """One line of numbers, then the new sites."""
         yield summary(self)
+        gone = {site.shown.path for site in self.gone}
         for site in self.new:
             place = site.shown
             kind = f"{site.gb_id} {site.kind}".strip()
-            yield f"  new: {place.path}:{place.line} in {place.function}: {kind}"
+            hidden = " (a break that is gone may have hidden it)" if place.path in gone else ""
+            yield f"  new: {place.path}:{place.line} in {place.function}: {kind}{hidden}"
 
 
 def summary(compared: Comparison) -> str:

@@ -51,6 +51,9 @@ def test_comparison_says_what_is_gone_and_what_is_new(tmp_path: Path) -> None:
     assert list(Comparison(without_last(whole), whole).lines())[1:] == [
         "  new: model.py:14 in forward: GB0059 Failed to trace builtin operator"
     ]
+    last = dataclasses.replace(whole, sites=whole.sites[1:])
+    told = list(Comparison(without_last(whole), last).lines())[1]
+    assert told.endswith("Failed to trace builtin operator (a break that is gone may have hidden it)")
 
 
 def test_shown_trace_is_compared_with_an_older_one(folder: Path, capsys: Captured) -> None:
