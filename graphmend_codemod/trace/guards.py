@@ -11,6 +11,7 @@ from graphmend_codemod.trace.document import Reason
 
 _NUMBER = re.compile(r"^\d+/\d+: ")
 _SAID = re.compile(r"\s+#\s.*$")
+_ADDRESS = re.compile(r"^(___check_(?:obj_id|type_id)\(.+?, )\d+")
 _LIMIT = 300
 _EQUAL = re.compile(r"^(\S.*?) == (?!\.\.\.$)(.+)$")
 _HARMLESS = re.compile(r"True|False|None|-?\d+")
@@ -56,7 +57,11 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
         lambda m: f"{_name(m[1])} is on another device, or gradients were turned on or off",
     ),
     (
-        re.compile(r"^___check_(?:obj_id|type_id)\((.+?), \d+.*\)$"),
+        re.compile(r"^___check_type_id\((.+?), (?:\d+|\.\.\.)\)(?:, type=<class '(.+)'>)?.*$"),
+        lambda m: f"{_name(m[1])} is of another class" + (f" than `{m[2]}`" if m[2] else ""),
+    ),
+    (
+        re.compile(r"^___check_obj_id\((.+?), (?:\d+|\.\.\.).*$"),
         lambda m: f"{_name(m[1])} is a different object",
     ),
     (
@@ -138,7 +143,9 @@ def _guards(text: str) -> Iterator[str]:
 
 
 def _without_values(guard: str) -> str:
-    """The guard without what may come from a tensor or is the user's own: floats, texts, numbers without a name."""
+    """The guard without what may come from a tensor or is the user's own: floats, texts, numbers without a name.
+    Addresses, which differ from run to run, are left out as well."""
+    guard = _ADDRESS.sub(r"\1...", guard)
     match = _EQUAL.match(guard)
     if match is None or match[1].startswith("tensor '"):
         return guard

@@ -156,6 +156,12 @@ def test_number_that_may_come_from_a_tensor_is_not_kept() -> None:
     assert guards.reasons(["3/0: L['step'] == 7"])[0].guard == "L['step'] == 7"
 
 
+def test_address_of_an_object_is_not_kept() -> None:
+    (reason,) = guards.reasons(["3/0: ___check_type_id(L['past'], 140649745969984), type=<class 'list'>"])
+    assert reason.guard == "___check_type_id(L['past'], ...), type=<class 'list'>"
+    assert reason.words == "`past` is of another class than `list`"
+
+
 def test_stack_below_a_guard_is_no_guard() -> None:
     stack = 'User stack trace:\n  File "model.py", line 55, in forward\n    return x.sum() * n\n'
     (reason,) = guards.reasons([f"4/0: ___stack0 == 1\n{stack}"])
@@ -177,6 +183,11 @@ def test_guards_of_several_earlier_compilations_are_told_one_by_one() -> None:
     [
         ("2 <= L['x'].size()[0]", "size 0 of `x` is 0 or 1 now, which torch compiles apart from other sizes"),
         ("L['self']._buffers['mask'] is None", "`self.mask` was None and is not any more"),
+        (
+            "___check_type_id(L['past'], 140649745969984), type=<class 'list'>",
+            "`past` is of another class than `list`",
+        ),
+        ("___check_obj_id(L['self'].fn, 7654321), type=<class 'function'>", "`self.fn` is a different object"),
         ("L['mask'] is not None", "`mask` is None now, and was not"),
         ("len(L['self'].results) != 0", "`self.results` is empty now, and was not"),
         ("L['size'][0] > L['size'][1]", "`size[0] > size[1]` is not true any more"),
