@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from graphmend_codemod.cli import options
 from graphmend_codemod.core.terminal import say
 
 if TYPE_CHECKING:
+    from graphmend_codemod.core.findings import Finding
     from graphmend_codemod.core.settings import Settings
     from graphmend_codemod.engine.api import FixResult
 
@@ -173,11 +175,24 @@ def _shown(args: argparse.Namespace, settings: Settings) -> str:
     return shlex.join(["graphmend", "trace", "--show", os.path.relpath(file)])
 
 
+def _of_sites(result: FixResult, root: Path, sites: Collection[tuple[str, str, str, str]]) -> Iterator[Finding]:
+    """The findings of these sites that are left."""
+    from graphmend_codemod.engine.fixpoint import first_line
+
+    texts = {change.path: change.after for change in result.fixes}
+    for each in result.remaining:
+        if each.path not in texts:
+            with contextlib.suppress(OSError):
+                texts[each.path] = (root / each.path).read_bytes()
+        text = texts.get(each.path, b"").decode("utf-8", "replace")
+        if (each.path, each.code, each.function, first_line(text, each.span.start_line)) in sites:
+            yield each
+
+
 def _summary(result: FixResult, settings: Settings, args: argparse.Namespace) -> str:
     told = "graphmend check"
     if settings.only_sites is not None:  # the rest of the project is not what was asked about
-        sites = {site[:3] for site in settings.only_sites}
-        left = tuple(each for each in result.remaining if (each.path, each.code, each.function) in sites)
+        left = tuple(_of_sites(result, settings.root, settings.only_sites))
         result, told = result._replace(remaining=left), _shown(args, settings)
     if not result.fixes and not result.remaining and not result.problems:
         return f"Nothing to fix in {result.files} file{'s' if result.files != 1 else ''}."

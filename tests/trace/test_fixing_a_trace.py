@@ -185,3 +185,14 @@ def test_shown_trace_finds_lines_that_have_moved(folder: Path, capsys: Captured)
     (folder / "model.py").write_text("import os  # new\n\n\n" + fixed(folder))
     main(["trace", "--no-cache", "--show", "trace.json"])
     assert "2 fixable with" in capsys.readouterr().out
+
+
+def test_what_the_trace_does_not_name_is_not_counted_though_it_is_in_one_function(
+    folder: Path, capsys: Captured
+) -> None:
+    settled = '        print("done")\n'
+    assert settled in fixed(folder)
+    more = '        try:\n            print("other")\n        except OSError:\n            pass\n'
+    (folder / "model.py").write_text(fixed(folder).replace(settled, more + settled))
+    main(["fix", "--no-cache", "--trace", "trace.json", "--diff"])
+    assert "Would fix 2 break sites in 1 file.\n" in capsys.readouterr().err
