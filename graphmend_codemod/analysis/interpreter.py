@@ -31,6 +31,7 @@ _CONFIG_NAME = re.compile(r"(\w*_)?(config|cfg|hparams)|config\w*")
 _FIXED = (Origin.META, Origin.CONSTANT, Origin.SHAPE)
 _OF_ELEMENTS = (Origin.SHAPE, Origin.CONFIG, Origin.CONSTANT)
 _IDENTITY = frozenset({ast.Is, ast.IsNot})
+_KEEPS_BOOL = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Mult)
 _PYTHON_BOOL = frozenset({ast.Is, ast.IsNot, ast.In, ast.NotIn})
 _ORIGINS = [Origin.CONSTANT, Origin.CONFIG, Origin.META, Origin.SHAPE, Origin.OTHER]
 _WORST = len(_ORIGINS) - 1
@@ -248,6 +249,9 @@ class Evaluator:
 
     def _bin_op(self, node: ast.BinOp, env: Env) -> Value:
         left, right = self.value(node.left, env), self.value(node.right, env)
+        if left.dtype == right.dtype == BOOL and isinstance(node.op, _KEEPS_BOOL):
+            # Each of them decides the dtype, so that a hint about one is a hint about the result.
+            return self.names.tensor(BOOL, self.broadcast([left, right]), fresh=True, hint=left.hint or right.hint)
         if left.kind is ValueKind.TENSOR or right.kind is ValueKind.TENSOR:
             result = self.arithmetic(left, right, node.right if left.kind is ValueKind.TENSOR else node.left)
             return result._replace(hint=_all_hints([left, right]))

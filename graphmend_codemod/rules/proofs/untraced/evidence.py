@@ -175,6 +175,8 @@ def _says_both(site: Site, annotation: str | None) -> bool:
 def _looks_like_mask(node: ast.expr) -> bool:
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
         return not any(isinstance(each, ast.Constant) for each in (node.left, node.right))
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return _looks_like_mask(node.left) and _looks_like_mask(node.right)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
         return True
     if isinstance(node, ast.Compare):
