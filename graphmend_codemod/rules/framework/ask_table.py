@@ -118,6 +118,7 @@ QUESTIONS = {
         ("readback.gm411_fixed_size_form", 0, "", "[] argwhere masked_select nonzero one_hot repeat_interleave roll tolist"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
         ("readback.gm402_tensor_as_integer", 1, "", "tolist"),
+        ("readback.gm401_item_in_arithmetic", 0, "", "float int item"),
         ("control_flow.gm112_skipped_layer", 0, "test", "rand rand_like random uniform"),
         ("advice.gm703_untraced", 0, "", ""),
     ),

@@ -126,12 +126,12 @@ def _beside(site: Site, node: ast.If | ast.IfExp, name: str) -> list[tuple[Site,
                 reads.discard(id(part))
     if reads or not found:
         raise NotProven(f"`{name}` is used elsewhere than in arithmetic with tensors")
-    if any(_moves(site, each) for each in walk_scope(function)):
+    if any(moves(site, each) for each in walk_scope(function)):
         raise NotProven(f"`{name}` may meet a tensor on another device than its test")
     return found
 
 
-def _moves(site: Site, node: ast.AST) -> bool:
+def moves(site: Site, node: ast.AST) -> bool:
     """True for `x.cpu()` and the like, but not for `x.to(torch.float32)` and `x.to(y.dtype)`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _MOVES:
         return False

@@ -79,7 +79,7 @@ def diagnose(message: str, site: Site, node: ast.If) -> Diagnostic:
     inside = list(dict.fromkeys([*facts.conditions, *judge.asked]))
     off = site.no_grad or no_grad in inside
     for name in dict.fromkeys(each.name for each in reader.writes.values()):
-        inside += [] if off else _may_be_written(site, name)
+        inside += [] if off else may_be_written(site, name)
     lines = _Text(selection, reader, judge).lines()
     return Diagnostic(message, edit=in_front(site, node, [*static, *_once(inside)], lines))
 
@@ -274,7 +274,7 @@ def _is_view(node: ast.expr) -> bool:
     return dotted(node) is not None
 
 
-def _may_be_written(site: Site, name: str) -> list[str]:
+def may_be_written(site: Site, name: str) -> list[str]:
     """The condition under which autograd lets a tensor be written in place where eager mode leaves it alone.
 
     A leaf may not be written, and what another operation saved for its gradient (`z = h * h`) may not be changed.
