@@ -56,6 +56,8 @@ _INPUTS = [
         "n = (t > 0).sum().item()\nreturn x.sum() / max(n, 1) + x / (n + 1e-6)",
         "n = min(torch.mean(x).item(), torch.mean(t).item())\nx = x / (1 + n)\nreturn x - t",
         "n = max(1.0, t.max().item())\nreturn x * n",
+        "n = max((t > 0).sum().item(), 1.5)\nreturn x * n, x.sum() + n",
+        "n = max((t > 0).sum().item(), 1)\nreturn x * n, x.sum() * n",
         "n = min(2.0, t.min().item())\nreturn x * n",
         "low, high = x.min().item(), x.max().item()\nreturn (x - low) / (high - low + 1e-8)",
         "n = (t > 0).sum().item()\nif n > 0:\n    x = x / n\nreturn x * 2",
