@@ -176,6 +176,18 @@ def test_a_division_by_zero_is_an_error_in_compiled_code_too() -> None:
     assert _KEPT not in after
 
 
+def test_a_counter_that_each_step_begins_anew_stays_a_number() -> None:
+    source = model(_COUNTS.replace("inside = ", "n = 0\n    inside = "))
+    assert fixed(source, select=("GM401",))[0] == source
+
+
+def test_a_dtype_that_the_next_step_of_a_loop_changes_is_not_taken_for_granted() -> None:
+    body = (
+        "n = max(t.sum().item(), 1.0)\nx = x * 1\nfor i in range(2):\n    x = x.sum() / n\n    x = x.half()\nreturn x"
+    )
+    assert fixed(model(body), select=("GM401",))[0] == model(body)
+
+
 def test_a_tensor_that_a_branch_divides_and_later_code_changes_is_no_copy() -> None:
     source = model("n = (t > 0).sum().item()\nif n > 0:\n    x = x / n\nx.add_(1)\nreturn x")
     assert _KEPT not in fixed(source, select=("GM401",))[0]

@@ -135,8 +135,10 @@ class _Region(NumberTexts):
         outer, self.loop = self.loop, self.loop or (node, len(self.lines), self.level)
         self._emit(f"for {there.text(node.target)} in {there.text(node.iter)}:")
         self.bound |= targets
-        before = set(self.numbers)
+        before, carried = set(self.numbers), self.carried
+        self.carried = carried | {part.id for part in walk(node) if isinstance(part, ast.Name) and not is_read(part)}
         self._block(node.body)
+        self.carried = carried
         for name in self.numbers.keys() - before - self.counters:
             if there.live_after(name) or self._is_carried(node, name):
                 raise NotProven(f"`{name}` is used in another step of the loop")

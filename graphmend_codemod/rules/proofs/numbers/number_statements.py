@@ -13,13 +13,15 @@ from graphmend_codemod.rules.proofs.conditions.condition_parts import number_of
 
 
 def is_read_in(loop: ast.For, name: str) -> bool:
-    """True where a loop reads a name elsewhere than to count with it."""
+    """True where a loop reads or binds a name elsewhere than to count with it."""
     counting = {id(part) for each in walk(loop) if _counts(each, name) for part in walk(each)}
-    return any(is_name(part, name) and is_read(part) and id(part) not in counting for part in walk(loop))
+    return any(is_name(part, name) and id(part) not in counting for part in walk(loop))
 
 
 def _counts(node: ast.AST, name: str) -> bool:
-    """True for `n = n + 1`."""
+    """True for `n = n + 1` and `n += 1`."""
+    if isinstance(node, ast.AugAssign):
+        return is_name(node.target, name) and is_literal(node.value, 1)
     plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and is_name(node.targets[0], name)
     return plain and isinstance(node.value, ast.BinOp) and is_literal(node.value.right, 1)  # type: ignore[attr-defined]
 

@@ -49,7 +49,8 @@ class NumberTexts:
     `numbers` are the names that hold one, true where it is certainly not 0; `counters` those among them that are
     integers which the compile path counts; `bound` what the statements bind; `anchor` a tensor that is read. `beside`
     are tensors that meet a number, `checks` say that no divisor of the statement at hand is 0, and `made` has the
-    tensors that the statements compute; `computed` is what they bind, with what it is bound to, or None.
+    tensors that the statements compute; `computed` is what they bind, with what it is bound to, or None, and
+    `carried` what the loop around binds.
     """
 
     def __init__(self, site: Site) -> None:
@@ -63,6 +64,7 @@ class NumberTexts:
         self.checks: dict[str, None] = {}
         self.beside: dict[str, None] = {}
         self.made: dict[str, tuple[Site, ast.expr]] = {}
+        self.carried: set[str] = set()
         self.computed: list[tuple[str, Site, ast.expr | None]] = []
 
     def ask(self, fact: str) -> None:
@@ -96,7 +98,7 @@ class NumberTexts:
             env = dict(there.place.env)
             for change in changes:
                 rename_dtype(env, *change)
-            if value is not None:
+            if value is not None and name not in self.carried:
                 found[name] = there.evaluator.value(value, env | found)
             else:
                 found.pop(name, None)
