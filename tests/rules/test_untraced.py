@@ -396,3 +396,30 @@ class Model(nn.Module):
         return self.expand(x) + n
 """
     assert not [message for _, message in found(source) if "size" in message]
+
+
+@pytest.mark.parametrize(
+    ("statements", "does"),
+    [
+        ("i = x[0].argmax()\nx[:, i] = 0", "indexes with a 0-dim tensor"),
+        ("index = (x > 0).byte()\nx[index] = x[index] * 2", "indexes with a mask of type uint8"),
+        ("self.layers.flatten_parameters()", "recurrent layer"),
+    ],
+)
+def test_what_breaks_by_the_type_of_an_index_or_a_layer_is_named(statements: str, does: str) -> None:
+    assert any(does in message for _, message in found(written(statements)))
+
+
+def test_an_index_of_several_dimensions_is_not_named() -> None:
+    assert not found(written("x = x + x[x.argmax(0)]\nx = x[:, torch.tensor([0])]"))
+
+
+@pytest.mark.parametrize(
+    "breaks", [lambda x: x[x[0].argmax()], lambda x: x[(x > 0).byte()], lambda x: x[:, x[0].argmin()]]
+)
+def test_dynamo_does_not_trace_such_an_index(breaks: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    torch._dynamo.reset()
+    with pytest.raises(
+        (RuntimeError, torch._dynamo.exc.Unsupported), match=r"getitem|_local_scalar|data-dependent|Data dependent"
+    ):
+        torch.compile(breaks, backend="eager", fullgraph=True)(torch.rand(3, 3))

@@ -120,7 +120,7 @@ def chooses_by_mask(body: Body) -> bool:
     )
 
 
-_TESTS = frozenset("bool eq ne gt lt ge le logical_and logical_or logical_not isnan isinf isfinite isin".split())
+_TESTS = frozenset("bool byte eq ne gt lt ge le logical_and logical_or logical_not isnan isinf isfinite isin".split())
 _MOVES = frozenset(
     "view reshape flatten squeeze unsqueeze contiguous clone detach expand expand_as cpu cuda to".split()
 )

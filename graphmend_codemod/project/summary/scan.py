@@ -104,7 +104,7 @@ def _writes(scan: _Scan) -> tuple[Write, ...]:
 
 
 def _with_modules(functions: list[FunctionSummary], classes: list[ClassSummary]) -> list[FunctionSummary]:
-    """The functions, with a note on those that call a recurrent layer, or make a module outside of `__init__`."""
+    """The functions, with a note on those that ask a recurrent layer, or make a module outside of `__init__`."""
     owners = {each.owner for each in functions if each.qualname.endswith(".forward")}
     made = {f"{each.qualname}()" for each in classes if each.qualname in owners and each.bases}
     layers = {
@@ -119,7 +119,7 @@ def _with_modules(functions: list[FunctionSummary], classes: list[ClassSummary])
     return [
         each._replace(candidates=(*each.candidates, "module"))
         if (not made.isdisjoint(each.refs) and each.name != "__init__")
-        or (layers and any((each.owner, used) in layers for used in each.refs))
+        or (layers and any((each.owner, ".".join(used.split(".")[:2])) in layers for used in each.refs))
         else each
         for each in functions
     ]

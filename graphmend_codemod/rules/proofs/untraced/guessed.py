@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.patterns import is_not
+from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.untraced.arrays import made_of_array
@@ -200,10 +201,34 @@ def _indexed(site: Site, node: ast.Subscript) -> Untraced | None:
     if tensor is not None:
         advice = _AS_NUMBER.format(speculation.short(tensor))
         return Untraced(node, "uses a tensor as a size (device sync)", advice)
+    masks = [each for each in index_parts(node) if not isinstance(each, (ast.Slice, ast.Constant))]
+    if any(_is_position(site, each) for each in masks):
+        return Untraced(node, "indexes with a 0-dim tensor (device sync)", _POSITION)
+    if any(_is_bytes(site, each) for each in masks):
+        return Untraced(node, "indexes with a mask of type uint8, for which torch.compile raises an error", _BYTES)
     if not isinstance(node.ctx, ast.Load):
         return None
-    masks = (each for each in index_parts(node) if not isinstance(each, (ast.Slice, ast.Constant)))
     return masked(node) if any(seems_mask(site, each) for each in masks) else None
+
+
+_POSITION = "manually index with one of shape `[1]` (`x[:, i.view(1)]`), or select with `torch.gather`"
+_BYTES = "manually make it bool where it is made: `.bool()`, or a comparison"
+
+
+def _is_position(site: Site, node: ast.expr) -> bool:
+    """True for `x.argmax()`: indexing converts a 0-dim tensor to a Python number, unless it is a bool."""
+    value = site.value(node)
+    return value.is_single and value.dtype != BOOL
+
+
+def _is_bytes(site: Site, node: ast.expr) -> bool:
+    """True for `mask.byte()`, and for a name that was assigned that last."""
+    if isinstance(node, ast.Name) and not site.value(node).is_python:
+        before = [each for each in assigned(site, node.id) if each.lineno < site.place.statement.lineno]
+        node = before[-1] if before else node
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach":
+        node = node.func.value
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "byte"
 
 
 def _picks_by_tensor(site: Site, node: ast.Subscript) -> bool:

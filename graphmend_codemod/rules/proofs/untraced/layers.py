@@ -27,11 +27,14 @@ _LEVELS = 4
 
 
 def recurrent(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
-    """A call of a `nn.LSTM`, which is an attribute of the instance."""
-    attribute = _attribute_of(site, node.func) if isinstance(node.func, ast.Attribute) else None
-    if attribute is None or torch_api.torch_module_class(site.value(attribute).instance_of) not in _RECURRENT:
+    """A call of a `nn.LSTM`, which is an attribute of the instance, or of one of its methods."""
+    if not isinstance(node.func, ast.Attribute):
         return None
-    return _calls_recurrent(node)
+    for held in (node.func, node.func.value):
+        attribute = _attribute_of(site, held)
+        if attribute is not None and torch_api.torch_module_class(site.value(attribute).instance_of) in _RECURRENT:
+            return _calls_recurrent(node)
+    return None
 
 
 def held_recurrent(site: Site, node: ast.Call, called: str | None) -> Untraced | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_attribute, is_name
 from graphmend_codemod.analysis.scope import Outline, children
 from graphmend_codemod.project.summary.candidates import (
     ANSWERS,
@@ -101,7 +101,8 @@ def _is_grid(node: ast.Subscript) -> bool:
 
 def _any_layer(call: ast.Call) -> bool:
     """Suspects where something is named as recurrent layers are: `for layer in self.rnns` calls one as `layer`."""
-    return _is_suspect(call) or isinstance(call.func, (ast.Name, ast.Subscript))
+    asks = isinstance(call.func, ast.Attribute) and is_attribute(call.func.value, "self")
+    return _is_suspect(call) or asks or isinstance(call.func, (ast.Name, ast.Subscript))
 
 
 def _any_call(call: ast.Call) -> bool:
