@@ -11,6 +11,9 @@ init.constant_(module.stride, module.conv.stride[0])`), or numbers of other clas
 eager mode rounds the quotient to torch's default dtype. The compile path is taken as long as that rounds up and down
 like the exact quotient, which Dynamo decides while it traces; for longer inputs the original runs.
 
+What changes such a tensor without naming it is not seen: a loop over `buffers()` or `named_buffers()` that writes in
+place, `_buffers`, `setattr`, `_apply`. Compiled code then goes on with the number that the constructor was given.
+
 Under `torch.compile`, private methods on the way return an integer where they returned a tensor; the rule knows their
 callers in the file, and the path is not taken in subclasses of other files. A layer that takes the place of the
 convolution must have its `stride` as well.
