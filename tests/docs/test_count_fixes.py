@@ -43,6 +43,20 @@ def test_places_are_counted_by_rule_with_the_projects_that_have_them(tmp_path: P
     assert "GM703" not in record["rules"], "advice is no fix"
 
 
+def test_each_file_of_a_folder_may_stand_for_a_project(tmp_path: Path) -> None:
+    for name in ("one", "files"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "one" / "model.py").write_text(LOGS.format(more=""))
+    (tmp_path / "files" / "left.py").write_text(LOGS.format(more=""))
+    (tmp_path / "files" / "right.py").write_text(LOGS.format(more="logger.info('again')"))
+    out = tmp_path / "seen.json"
+    run = counted(f"one={tmp_path / 'one'}", "--files", str(tmp_path / "files"), "--out", str(out))
+    assert run.returncode == 0, run.stderr
+    record = json.loads(out.read_text())
+    assert record["projects"] == ["left", "one", "right"]
+    assert record["rules"]["GM201"] == {"places": 3, "projects": 3}
+
+
 @pytest.mark.parametrize("project", ["one", "one=/nowhere"])
 def test_a_project_without_a_folder_is_refused(project: str) -> None:
     run = counted(project)
