@@ -54,7 +54,7 @@ def test_each_file_of_a_folder_may_stand_for_a_project(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     record = json.loads(out.read_text())
     assert record["projects"] == ["left", "one", "right"]
-    assert record["rules"]["GM201"] == {"places": 3, "projects": 3}
+    assert record["rules"]["GM201"] == {"places": 4, "projects": 3}
 
 
 @pytest.mark.parametrize("project", ["one", "one=/nowhere"])
