@@ -110,7 +110,7 @@ def test_int_takes_numbers_with_a_fraction_and_slices_begin_where_a_tensor_says(
 
 
 def test_a_number_with_a_fraction_is_read_as_before() -> None:
-    after, _ = fixed(_model("scale = x.max().item()", "return x * min(scale, 2.0)"), **_CODE)
+    after, _ = fixed(_model("scale = x.max().item()", "return x * min(scale, 2.0) ** 2"), **_CODE)
     assert "and not x.is_floating_point()" in after
     assert "_number_in_graph(x.max())" in after
     compiles(after, _INPUTS, strict=False)
