@@ -25,8 +25,7 @@ logger = logging.getLogger(__name__)
 class Scale(torch.nn.Module):
     def forward(self, x):
         logger.warning("scaled")
-        n = int(x.argmax())
-        return x * 2 + n
+        return x * 2, x.nonzero()  # its size leaves the model: nothing fixes that
 """
 BUILDER = '''"""A tiny package."""
 
