@@ -11,6 +11,7 @@ from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.engine.never_taken import taken
 from graphmend_codemod.engine.other_breaks import asks_for_compiler
 from graphmend_codemod.engine.scripted import scriptable
+from graphmend_codemod.engine.unbound_names import bound
 from graphmend_codemod.project.index.facts import ReachedFunction
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Diagnostic, Rule
@@ -27,7 +28,7 @@ def applicable(diagnostic: Diagnostic, rule: Rule, site: Site, reached: ReachedF
         )
         return diagnostic._replace(edit=None, declined=reason)
     diagnostic = _outside_handlers(_uncaught(_uncontradicted(_within_target(diagnostic, site), site), rule, site), site)
-    diagnostic = taken(diagnostic, site)
+    diagnostic = bound(taken(diagnostic, site), site)
     return scriptable(_asking_once(_importable(diagnostic, site), site), site)
 
 

@@ -20,14 +20,14 @@ def taken(diagnostic: Diagnostic, site: Site) -> Diagnostic:
     edit = diagnostic.edit
     if edit is None or edit.form is not EditForm.BESIDE:
         return diagnostic
-    false = next((each for each in _conditions(edit, site) if _is_false(site, each)), None)
+    false = next((each for each in header_conditions(edit, site) if _is_false(site, each)), None)
     if false is None:
         return diagnostic
     reason = f"a compile path would ask for `{ast.unparse(false)}`, which is never so here"
     return diagnostic._replace(edit=None, declined=reason)
 
 
-def _conditions(edit: Edit, site: Site) -> Iterator[ast.expr]:
+def header_conditions(edit: Edit, site: Site) -> Iterator[ast.expr]:
     """What the header in front of the site's own statement asks beside the compiler, if it is written in one piece."""
     span = site.span(site.place.statement)
     for each in edit.replacements:
