@@ -1,4 +1,4 @@
-"""Compile paths whose header would read a name that the statement does not have: it binds that only inside of itself."""
+"""Compile paths whose header would read a name that only a comprehension of the statement binds."""
 
 from __future__ import annotations
 
