@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from graphmend_codemod.trace.baseline import Compared
     from graphmend_codemod.trace.document import Trace
     from graphmend_codemod.trace.join import Joined
+    from graphmend_codemod.trace.run import Outcome
 
 FORMATS = ("text", "json", "sarif", "github", "markdown", "badge")
 DEFAULT_OUTPUT = "trace.json"
@@ -183,15 +185,7 @@ def _trace(args: argparse.Namespace, settings: Settings) -> tuple[Trace, int]:
     if args.keep_command and args.compile:
         raise options.CommandError("--keep-command does not go with --compile: the run would be another one")
     outcome = running.run(command, settings.root, compile_auto=args.compile == "auto", source=source, progress=progress)
-    if outcome.exit_code:
-        options.print_notes(
-            [(f"the program ended with exit code {outcome.exit_code}; the trace up to that point follows")]
-        )
-    elif not outcome.trace.totals.compilations:
-        hint = "" if args.compile else "; `--compile auto` compiles the modules that it calls"
-        options.print_notes(
-            [f"nothing was compiled: no torch.compile was called in a Python that reads PYTHONPATH{hint}"]
-        )
+    options.print_notes(_notes(outcome, args.compile == "auto"))
     trace = outcome.trace
     if args.calls and trace.sites:
         options.print_notes(["running the command once more, without torch.compile"])
@@ -199,6 +193,21 @@ def _trace(args: argparse.Namespace, settings: Settings) -> tuple[Trace, int]:
     if args.keep_command:
         trace = running.with_command(trace, command, settings.root)
     return trace, outcome.exit_code
+
+
+def _notes(outcome: Outcome, compiled: bool) -> Iterator[str]:
+    """What a user must know of a run that ended early or left nothing."""
+    if outcome.exit_code:
+        yield f"the program ended with exit code {outcome.exit_code}; the trace up to that point follows"
+    if not outcome.heard:
+        yield (
+            "nothing was recorded: no Python of this program started the recorder, which it finds through PYTHONPATH. "
+            "Leave out `-S`, `-E` and `-I` of python, and keep PYTHONPATH where the program sets it; or record in the "
+            "code, `with graphmend_evaluation.trace(FILE):`"
+        )
+    elif not outcome.exit_code and not outcome.trace.totals.compilations:
+        hint = "" if compiled else "; `--compile auto` compiles the modules that the program calls"
+        yield f"nothing was compiled: no torch.compile was called{hint}"
 
 
 def _progress(words: str) -> None:

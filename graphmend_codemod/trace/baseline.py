@@ -1,13 +1,13 @@
 """Break sites that a project knows of, and which of a run are new.
 
-A site is known by its file, function, kind and statement, not by its line, so that lines above may come and go.
+A site is known by its file, function, kind and statement, not by its line, so that lines above may come and go. Of
+statements that read alike in one function, it is known how many broke.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,36 +40,36 @@ class Compared:
 def write(path: Path, trace: Trace) -> None:
     """Write the sites of a trace as the baseline: sorted, one a line, for small diffs."""
     rows = sorted(
-        {
-            site.id: {
+        (
+            {
                 "id": site.id,
                 "path": site.shown.path,
                 "function": site.shown.function,
                 "kind": f"{site.gb_id} {site.kind}".strip(),
             }
             for site in trace.sites
-        }.values(),
+        ),
         key=lambda row: (row["path"], row["function"], row["id"]),
     )
     lines = ",\n".join(json.dumps(row) for row in rows)
     path.write_text(f'{{"graphmend-breaks": {VERSION}, "sites": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
-def read(path: Path) -> Mapping[str, int]:
-    """The ids of a baseline, and how often each is in it. Raises `TraceError`, which names the file."""
+def read(path: Path) -> frozenset[str]:
+    """The ids of a baseline. Raises `TraceError`, which names the file."""
     try:
         data = json.loads(read_bytes(path, MOST_BYTES, ""))
         if data["graphmend-breaks"] != VERSION:
             raise ValueError(f"version {data['graphmend-breaks']} is not known")
-        return Counter(str(row["id"]) for row in data["sites"])
+        return frozenset(str(row["id"]) for row in data["sites"])
     except SourceError as error:
         raise TraceError(f"{path}: {error}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise TraceError(f"{path}: is not a baseline: {error}; rewrite it with --update-baseline") from error
 
 
-def compare(known: Mapping[str, int], trace: Trace) -> Compared:
+def compare(known: frozenset[str], trace: Trace) -> Compared:
     """Which sites of a run are not in the baseline."""
     new = [site for site in trace.sites if site.id not in known]
-    gone = len(known.keys() - {site.id for site in trace.sites})
+    gone = len(known - {site.id for site in trace.sites})
     return Compared(frozenset(site.id for site in new), gone, tuple(new))

@@ -72,6 +72,7 @@ class Collector:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._sites: dict[tuple[object, ...], _Site] = {}
+        self._ids: Counter[str] = Counter()
         self._processes: list[Process] = []
         self._compilations: list[Compilation] = []
         self._recompiled: dict[SourceLine, list[tuple[float, str]]] = {}
@@ -138,7 +139,7 @@ class Collector:
             own = next((number for number in reversed(range(len(stack))) if stack[number].where == OWN), None)
             own_line = "" if own is None else frames[own].code or paths.line(frames[own].path, frames[own].line).strip()
             self._sites[key] = _Site(
-                id=_identity(place, text, inner.code or line.strip()),
+                id=self._id(_identity(place, text, inner.code or line.strip())),
                 first=text._replace(
                     kind=paths.tidy(text.kind),
                     reason=paths.tidy(text.reason),
@@ -158,6 +159,11 @@ class Collector:
             caller = above[-1]
             site.callers[paths.place(caller.path, caller.line, break_text.plain_function(caller.function))] = None
         return site
+
+    def _id(self, identity: str) -> str:
+        """An id that no other site has: a function may hold one statement twice."""
+        self._ids[identity] += 1
+        return identity if self._ids[identity] == 1 else f"{identity}-{self._ids[identity]}"
 
     def known(self, site: _Site, text: break_text.BreakText, known: Sequence[events.Known], paths: Paths) -> None:
         """What was known of the locals of the frames of a break: the innermost one's belong to the site, those of

@@ -120,7 +120,7 @@ def _location(site: Site, place: SourceLine, root: Path, base: Path) -> dict[str
 
 
 def markdown(joined: Joined) -> str:
-    """A table of the sites, the fixes below it, and recompilations: for a comment or a job summary."""
+    """A table of the sites, then fixes, recompilations and skipped functions: for a comment or a job summary."""
     trace = joined.trace
     parts = [f"**{text.summary(joined)}**"]
     if trace.sites:
@@ -136,6 +136,10 @@ def markdown(joined: Joined) -> str:
         for each in trace.recompiled:
             words = "; ".join(escaped(reason.words) for reason in each.reasons[:3])
             rows.append(f"- {code(f'{each.place.path}:{each.place.line}')} {plural(each.count, 'time')}: {words}")
+        parts.append("\n".join(rows))
+    if trace.skipped:
+        rows = ["Skipped by Dynamo (run in eager mode):", ""]
+        rows += [f"- {code(f'{each.place.path}:{each.place.line}')}: {escaped(each.reason)}" for each in trace.skipped]
         parts.append("\n".join(rows))
     return "\n\n".join(parts)
 

@@ -27,10 +27,14 @@ WATCH = "GRAPHMEND_TRACE_WATCH"
 
 
 class Outcome(NamedTuple):
-    """What came of a run. `exit_code` is the command's, as a shell would tell it."""
+    """What came of a run. `exit_code` is the command's, as a shell would tell it.
+
+    `heard` is False where no Python of the command started the recorder.
+    """
 
     trace: Trace
     exit_code: int
+    heard: bool = True
 
 
 def bootstrap() -> Path:
@@ -77,7 +81,7 @@ def run(
         trace = gathered(Path(records), root, _name(command), source=source)
         wall = round(time.perf_counter() - begun, 3)
         trace = dataclasses.replace(trace, totals=dataclasses.replace(trace.totals, wall=wall))
-        return Outcome(trace, code if code >= 0 else 128 - code)
+        return Outcome(trace, code if code >= 0 else 128 - code, (Path(records) / "started").exists())
 
 
 def with_calls(trace: Trace, command: Sequence[str], root: Path) -> Trace:

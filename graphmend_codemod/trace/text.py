@@ -192,4 +192,6 @@ def _skipped(trace: Trace, paint: Paint) -> Iterator[str]:
     yield paint.bold("Skipped by Dynamo (run in eager mode)")
     for each in trace.skipped[:_SHOWN]:
         yield f"  {_where(each.place)}: {printable(each.reason)}"
+    if len(trace.skipped) > _SHOWN:
+        yield f"  and {len(trace.skipped) - _SHOWN} more, in the trace"
     yield ""

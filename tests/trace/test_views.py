@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from graphmend_codemod.cli.main import main
 from graphmend_codemod.core.colour import Paint
 from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.trace import document, documents, text
-from graphmend_codemod.trace.document import LIBRARY, SourceLine
+from graphmend_codemod.trace.document import LIBRARY, Skipped, SourceLine
 from graphmend_codemod.trace.join import Joined, Remedy, join
 from tests.trace.samples import project, traced
 
@@ -140,6 +141,13 @@ def test_markdown_has_a_row_for_each_site_and_its_fix(folder: Path, capsys: Capt
     assert out.count("```diff") == 2
 
 
+def test_markdown_names_what_dynamo_left_to_python(folder: Path) -> None:
+    found = joined(folder)
+    skipped = Skipped(SourceLine("model.py", 12, "forward"), "Graph break under GenericContextWrappingVariable", 1)
+    told = documents.markdown(replace(found, trace=replace(found.trace, skipped=(skipped,))))
+    assert "- `model.py:12`: Graph break under GenericContextWrappingVariable" in told
+
+
 def test_baseline_is_written_first_and_then_fails_on_a_new_site_alone(folder: Path, capsys: Captured) -> None:
     show = ["trace", "--show", "trace.json", "--baseline", "breaks.json"]
     assert main(show) == 0
@@ -156,6 +164,17 @@ def test_baseline_is_written_first_and_then_fails_on_a_new_site_alone(folder: Pa
     assert "model.py:14" not in captured.out
     assert main([*show, "--update-baseline"]) == 0
     assert main(show) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "note"),
+    [((), "nothing was compiled: no torch.compile was called"), (("-E",), "nothing was recorded: no Python of")],
+)
+def test_run_that_nobody_could_listen_to_is_told_from_one_that_compiles_nothing(
+    folder: Path, capsys: Captured, options: Sequence[str], note: str
+) -> None:
+    assert main(["trace", "--", sys.executable, *options, "-c", "pass"]) == 0
+    assert note in capsys.readouterr().err
 
 
 def test_program_that_fails_at_once_leaves_an_earlier_trace_alone(folder: Path, capsys: Captured) -> None:

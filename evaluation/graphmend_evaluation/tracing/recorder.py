@@ -180,6 +180,10 @@ class Recorder(logging.Handler):
             }
         )
         atexit.register(self.finish)
+        if (
+            processes := sys.modules.get("multiprocessing.util")
+        ) is not None:  # a forked worker runs only its finalizers
+            processes.Finalize(None, self.finish, exitpriority=-100)
 
     def _complain(self, error: Exception) -> None:
         self._lost += 1

@@ -28,6 +28,8 @@ def _start() -> None:
     folder = os.environ.get("GRAPHMEND_TRACE_FOLDER")
     if not folder or not os.path.isdir(folder):
         return
+    with open(os.path.join(folder, "started"), "w"):  # tells "nothing was compiled" from "nobody listened"
+        pass
     above = os.path.dirname(_HERE)
     watch = os.environ.get("GRAPHMEND_TRACE_WATCH")
     if watch:
