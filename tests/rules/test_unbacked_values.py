@@ -348,3 +348,25 @@ def test_a_range_in_steps_between_two_numbers_is_left_alone() -> None:
     found = checked(source, **_CODE).findings
     assert not [each for each in found if each.edit is not None]
     assert [each for each in checked(source, opaque=True).findings if each.declined]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["loss = self.loss(x, given)", 'shown = {"loss": loss.item()}', "return x * 2, shown"],
+        ["loss = self.loss(x, given)", "shown = dict(loss=loss.item())", "return x * 2, shown"],
+        ["loss, shown = self.loss(x, given), {}", 'shown["loss"] = loss.item()', "return x * 2, shown"],
+    ],
+)
+def test_a_statistic_that_is_only_kept_may_be_a_fraction(lines: list[str]) -> None:
+    declined(_model(*lines), because="cannot infer that `loss` holds whole numbers", **_CODE)
+
+
+def test_whole_numbers_that_are_kept_are_carried() -> None:
+    source = _model('shown = {"longest": lengths.max().item(), "given": int(given.sum())}', "return x * 2, shown")
+
+    after, result = fixed(source, **_CODE)
+
+    assert result.fixes
+    behaves(source, after, _INPUTS, scenarios=FEW_SCENARIOS)
+    compiles(after, _INPUTS, scenarios=_TRAINING)

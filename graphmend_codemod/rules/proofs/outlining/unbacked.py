@@ -76,6 +76,10 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     if fraction is not None:
         why = f"`{short(fraction)}` is no whole number, and the graph breaks where such a number is read"
         reason = f"{why}; manually compute with the tensor instead"
+    kept = next((inner for each in breaks if (inner := _only_kept(site, statement, each.node)) is not None), None)
+    if kept is not None and reason is None:
+        why = f"cannot infer that `{short(kept)}` holds whole numbers, and a graph carries no others"
+        reason = f"{why}; manually keep the tensor, and read its number where it is shown"
     # TorchScript would compile the conditions.
     asked = (
         () if site.scripted else tuple(dict.fromkeys(each for inner in read for each in whole_at_trace(site, inner)))
@@ -152,6 +156,28 @@ def _read(site: Site, node: ast.AST) -> ast.expr | None:
         return inner.func.value if item and not inner.args and not inner.keywords else inner  # type: ignore[attr-defined]
     method = node.func if called is None and isinstance(node.func, ast.Attribute) else None
     return method.value if method is not None and method.attr in _READS and not node.args else None
+
+
+def _only_kept(site: Site, statement: ast.stmt, node: ast.expr) -> ast.expr | None:
+    """The `loss` of `{"loss": loss.item()}`: nothing says that it holds whole numbers, and nothing needs such a number.
+
+    What is put into a dict under a name is a statistic, of which most have a fraction: the header would never be true.
+    """
+    read = _read(site, node) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    if read is None or has_fraction(site, read) or not whole_at_trace(site, read):
+        return None
+    if isinstance(statement, ast.Assign) and statement.value is node:
+        named = all(
+            isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Constant) for each in statement.targets
+        )
+        return read if named else None
+    for part in walk(statement):
+        values = part.values if isinstance(part, ast.Dict) else []
+        if isinstance(part, ast.Call) and site.resolve(part.func) == "builtins.dict":
+            values = [word.value for word in part.keywords]
+        if any(each is node for each in values):
+            return read
+    return None
 
 
 def _whole(site: Site, statement: ast.stmt) -> dict[int, ast.Call]:
