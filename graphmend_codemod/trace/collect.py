@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from graphmend_codemod import __version__
-from graphmend_codemod.trace import break_text, events, guards
+from graphmend_codemod.trace import break_text, events, guards, stacks
+from graphmend_codemod.trace.causes import Causes
 from graphmend_codemod.trace.document import (
     OWN,
     TORCH,
@@ -203,9 +204,8 @@ class _ProcessReader:
         self._paths = paths
         self._broken: dict[tuple[int | None, int], list[_Site]] = {}
         self._reasons: dict[tuple[int | None, int], str] = {}
-        self._above: dict[int | None, tuple[events.Frame, ...]] = {}
         self._stacks: dict[tuple[int | None, int], list[tuple[_Site, tuple[break_text.TextFrame, ...]]]] = {}
-        self._causes: dict[tuple[str, str, int], _Site] = {}
+        self._causes: Causes[_Site] = Causes(paths)
         self._places: dict[int | None, SourceLine] = {}
         self._because: dict[tuple[int | None, int], _Site] = {}
         self._call = 0
@@ -217,7 +217,7 @@ class _ProcessReader:
         elif isinstance(event, events.Recompile):
             self._reasons[event.frame, event.compilation] = event.text
         elif isinstance(event, events.Start):
-            self._above[event.frame] = event.stack
+            self._causes.begins(event)
         elif isinstance(event, events.Compiled):
             self._compiled(event)
         elif isinstance(event, events.Gap):
@@ -232,6 +232,7 @@ class _ProcessReader:
 
     def _break(self, event: events.Break) -> None:
         text = break_text.parse(event.text)
+        text = text._replace(frames=stacks.restored(text.frames, event.known))
         site = self._collector.site(text, self._paths)
         if site is None:
             return
@@ -251,13 +252,13 @@ class _ProcessReader:
         if not event.path and event.failed and event.frame in self._places:  # not begun: the frame's limit was reached
             self._collector.skipped(self._places[event.frame], _limit(event))
             return
-        resumed = break_text.resumes_at(event.function)
         place = self._paths.place(event.path, event.line, break_text.plain_function(event.function))
         self._places[event.frame] = place
         key = (event.frame, event.compilation)
         ended = self._broken.get(key, [])
-        cause = self._causes.get((place.path, *(resumed or (place.function, 0))))
-        self._note_causes(event)
+        cause = self._causes.of(event)
+        for site, stack in self._stacks.pop(key, ()):
+            self._causes.note(event, site, stack)
         if cause is None and not event.compilation:
             self._call += 1
         if cause is not None:
@@ -284,30 +285,6 @@ class _ProcessReader:
                 because=None if cause is None else cause.id,
             )
         )
-
-    def _note_causes(self, event: events.Compiled) -> None:
-        """Note what will be compiled because of the breaks in this frame: the rest of each function on the stack,
-        and by themselves the functions that the frame called."""
-        for site, stack in self._stacks.pop((event.frame, event.compilation), ()):
-            start = _root_of(event, stack, self._above.get(event.frame, ()))
-            for number, frame in enumerate(stack[start:]):
-                path, name = self._paths.place(frame.path, 0, "").path, break_text.plain_function(frame.function)
-                self._causes[path, name, frame.line] = site
-                if number:
-                    self._causes[path, name, 0] = site
-
-
-def _root_of(event: events.Compiled, stack: Sequence[break_text.TextFrame], above: Sequence[events.Frame]) -> int:
-    """Where in a stack the compiled frame is: what is above it ran before Dynamo began."""
-    wanted = (event.path, break_text.plain_function(event.function))
-    found = [
-        number
-        for number, frame in enumerate(stack)
-        if (frame.path, break_text.plain_function(frame.function)) == wanted and frame.line >= event.line
-    ]
-    callers = {(frame.path, frame.line) for frame in above[:-1]}
-    below = [number for number in found if (stack[number].path, stack[number].line) not in callers]
-    return (below or found or [len(stack) - 1])[0]
 
 
 def _finished(site: _Site) -> Site:

@@ -46,11 +46,12 @@ class Start(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What was known of the locals of one frame, by name."""
+    """What was known of the locals of one traced frame, by name, and the line that it had got to; 0 if not told."""
 
     path: str
     function: str
     facts: Mapping[str, Any]
+    line: int = 0
 
 
 class Break(NamedTuple):
@@ -140,9 +141,9 @@ def _event(data: Mapping[str, Any]) -> Event | None:
 
 
 def _known(frames: Iterable[Any]) -> Iterator[Known]:
-    for path, function, facts in frames if isinstance(frames, list) else ():
+    for path, function, facts, *line in frames if isinstance(frames, list) else ():
         if isinstance(facts, dict):
-            yield Known(str(path), str(function), facts)
+            yield Known(str(path), str(function), facts, int(line[0]) if line else 0)
 
 
 def _compiled(frame: int | None, compilation: int, metrics: Mapping[str, Any]) -> Compiled | None:

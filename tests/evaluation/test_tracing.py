@@ -251,6 +251,24 @@ def test_locals_of_callers_are_known() -> None:
     assert all(fact.name != "args" for site in result.sites for fact in site.facts)
 
 
+def test_caller_that_torch_leaves_out_is_there_with_its_locals_and_what_it_costs() -> None:
+    from graphmend_evaluation import trace
+
+    torch.compiler.reset()
+    with trace(root=counted_models.ROOT) as recorded:
+        torch.compile(traced_models.BranchInInnerForward(), backend="eager")(torch.ones(3))
+    torch.compiler.reset()
+    (site,) = recorded.result.sites
+    (caller,) = site.callers
+    source = Path(traced_models.__file__).read_text().splitlines()
+    assert source[caller.line - 1].strip() == "x = self.inner(x * scale)"
+    assert {fact.name for each in recorded.result.known if each.place == caller for fact in each.facts} >= {
+        "x",
+        "scale",
+    }
+    assert [each.because for each in recorded.result.compilations] == [None, site.id, site.id, site.id]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs process groups")
 def test_ctrl_c_leaves_the_trace_of_a_program_that_never_compiles(folder: Path) -> None:
     command = [

@@ -35,6 +35,25 @@ class OpaqueOperator(nn.Module):
         return result
 
 
+class _Clamped(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.mean() > 0.5:
+            x = x.clamp(max=0.5)
+        return x
+
+
+class BranchInInnerForward(nn.Module):
+    """Two functions named `forward` on one stack, of which torch names the inner one alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = _Clamped()
+
+    def forward(self, x: torch.Tensor, scale: float = 2.0) -> torch.Tensor:
+        x = self.inner(x * scale)
+        return x + 1
+
+
 class _Doubled(nn.Module):
     def __init__(self) -> None:
         super(_Doubled, self).__init__()  # noqa: UP008 - the spelling that Dynamo cannot trace

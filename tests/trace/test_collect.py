@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod.trace import baseline, document, events
+from graphmend_codemod.trace import baseline, document, events, stacks
+from graphmend_codemod.trace.break_text import TextFrame
 from graphmend_codemod.trace.collect import Collector
 from graphmend_codemod.trace.document import TraceError
-from tests.trace.samples import project, run, traced
+from tests.trace.samples import branch, compiled, project, run, traced
 
 
 def test_site_three_frames_deep_is_one_site(tmp_path: Path) -> None:
@@ -29,6 +30,59 @@ def test_each_compilation_has_the_break_that_caused_it(tmp_path: Path) -> None:
     assert [each.because for each in found.compilations] == [None, branch, branch, branch, printed]
     assert [each.site for each in found.compilations] == [branch, branch, None, printed, None]
     assert {each.call for each in found.compilations} == {1}
+
+
+def nested(path: str) -> list[events.Event]:
+    """`forward` at 12 calls another `forward` at 5, which torch alone tells of; then a third is compiled by itself."""
+    broken = branch(path).replace("in helper", "in forward")
+
+    def start(frame: int, line: int, *above: events.Frame) -> events.Start:
+        led = (events.Frame("train.py", 3, "main"), *above) if frame < 9 else (events.Frame("train.py", 9, "main"),)
+        return events.Start(frame, 0, (*led, events.Frame(path, line, "forward")))
+
+    return [
+        events.Process("train.py", "", "2.13.0", "3.11.7", None),
+        start(0, 12),
+        events.Break(0, 0, broken, ()),
+        compiled(0, "forward", 12, None, path),
+        start(1, 5, events.Frame(path, 13, "forward")),
+        events.Break(1, 0, broken, ()),
+        compiled(1, "forward", 5, 2, path),
+        start(3, 13),
+        compiled(3, "torch_dynamo_resume_in_forward_at_13", 13, 1, path),
+        start(9, 12),
+        compiled(9, "forward", 12, 1, path),
+    ]
+
+
+def test_what_is_compiled_behind_a_caller_that_torch_leaves_out_has_its_cause(tmp_path: Path) -> None:
+    collector = Collector(tmp_path)
+    collector.add(nested(str(project(tmp_path) / "model.py")))
+    found = collector.trace("train.py")
+    (site,) = found.sites
+    assert [each.because for each in found.compilations] == [None, site.id, site.id, None]
+    assert [each.call for each in found.compilations] == [1, 1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("told", "whole"),
+    [
+        ([("a.py", "forward", 4), ("b.py", "forward", 8)], ["main 3", "forward 4", "forward 8"]),
+        ([("a.py", "run", 4), ("b.py", "forward", 8)], ["main 3", "run 4", "forward 8"]),
+        (
+            [("a.py", "forward", 4), ("b.py", "torch_dynamo_resume_in_forward_at_7", 8)],
+            ["main 3", "forward 4", "forward 8"],
+        ),
+        ([("main.py", "main", 3), ("b.py", "forward", 8)], ["main 3", "forward 8"]),
+        ([("a.py", "forward", 4), ("c.py", "other", 8)], ["main 3", "forward 8"]),
+        ([("a.py", "forward", 0), ("b.py", "forward", 8)], ["main 3", "forward 8"]),
+        ([], ["main 3", "forward 8"]),
+    ],
+)
+def test_traced_frames_that_torch_leaves_out_are_put_back(told: list[tuple[str, str, int]], whole: list[str]) -> None:
+    stack = [TextFrame("main.py", 3, "main"), TextFrame("b.py", 8, "forward")]
+    known = [events.Known(path, function, {}, line) for path, function, line in told]
+    assert [f"{each.function} {each.line}" for each in stacks.restored(stack, known)] == whole
 
 
 def test_cost_is_what_was_compiled_for_a_break_and_what_was_thrown_away(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ class Recorder(logging.Handler):
         artifact = metadata.get("artifact")
         if isinstance(artifact, dict) and isinstance(payload, str):
             if artifact.get("name") == BREAK:
-                facts: list[tuple[str, str, dict[str, Any]]] = []
+                facts: list[tuple[str, str, dict[str, Any], int]] = []
                 with contextlib.suppress(Exception):  # facts are hints: what goes wrong with them costs no event
                     facts = list(_facts_at_break(sys.exc_info()[2]))
                 text = _shortened(payload)
@@ -244,11 +244,11 @@ def _shortened(text: str) -> str:
 # -- what the source does not say: types of the locals where the graph breaks -----------------------------------------
 
 
-def _facts_at_break(traceback: TracebackType | None) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _facts_at_break(traceback: TracebackType | None) -> Iterator[tuple[str, str, dict[str, Any], int]]:
     """What Dynamo knows of the local variables in the frames that it traced when the graph broke, outermost first.
 
-    File and function of each, with the facts by name. Nothing is computed for it: these are types, dtypes, sizes and
-    classes that Dynamo holds while it compiles.
+    File and function of each, with the facts by name, and its line, as torch's words leave out callers. Nothing is
+    computed for it: these are types, dtypes, sizes and classes that Dynamo holds while it compiles.
     """
     tracers: list[Any] = []
     while traceback is not None:
@@ -261,10 +261,10 @@ def _facts_at_break(traceback: TracebackType | None) -> Iterator[tuple[str, str,
         tracer, frame = _tracer(frame), frame.f_back
         tracers = [] if tracer is None else [tracer]
     own = os.path.dirname(str(getattr(sys.modules.get("torch"), "__file__", ""))) + os.sep
-    for tracer in tracers[-_FRAMES_KEPT:]:
-        code = tracer.f_code
-        if not code.co_filename.startswith(own):
-            yield code.co_filename, code.co_name, _facts_of(tracer)
+    for left, tracer in zip(range(len(tracers), 0, -1), tracers, strict=True):
+        code, line = tracer.f_code, _own(tracer).get("lineno")
+        told = left <= _FRAMES_KEPT and not code.co_filename.startswith(own)
+        yield code.co_filename, code.co_name, _facts_of(tracer) if told else {}, line if isinstance(line, int) else 0
 
 
 def _facts_of(tracer: Any) -> dict[str, Any]:
