@@ -191,3 +191,44 @@ def test_a_dtype_that_the_next_step_of_a_loop_changes_is_not_taken_for_granted()
 def test_a_tensor_that_a_branch_divides_and_later_code_changes_is_no_copy() -> None:
     source = model("n = (t > 0).sum().item()\nif n > 0:\n    x = x / n\nx.add_(1)\nreturn x")
     assert _KEPT not in fixed(source, select=("GM401",))[0]
+
+
+def test_integers_that_float64_does_not_hold_are_compared_and_subtracted_as_eager_mode_does() -> None:
+    source = model("n = t.sum().item()\nm = t.max().item()\nif n > m:\n    x = x * (n - m)\nreturn x")
+    after = same_as_eager(source, ["(torch.ones(3), torch.tensor([1, 2**60]))"], strict=False)
+    assert "t.is_floating_point()" in after
+    body = "n = t.sum().item()\nm = t.max().item()\nif n > m:\n    x = x * (n - m)\nreturn x"
+    assert _KEPT not in fixed(model(body, "x: torch.Tensor, t: torch.LongTensor"), select=("GM401",))[0]
+
+
+_BINS = """
+for i in range({stop}):
+    inside = x > i
+    k = inside.sum().item()
+    if k > 0:
+        self.sums[i] = 0.5 * self.sums[i] + k
+return x * 2
+"""
+
+
+_HELD = """
+
+def make():
+    made = Model()
+    made._buffers["sums"] = {held}
+    return made
+"""
+
+
+@pytest.mark.parametrize("held", ["nn.Parameter(torch.zeros(2))", "[0.0, 0.0, 0.0, 0.0]", "torch.zeros(2)"])
+def test_an_element_that_eager_mode_does_not_write_is_not_written_where_that_would_raise(held: str) -> None:
+    source = model(_BINS.format(stop="self.bins")) + _HELD.format(held=held)
+    after, _ = fixed(source, select=("GM401",))
+    assert _KEPT in after
+    compiles(after, ["(torch.full((3,), -1.0), torch.ones(3))"], name="make", strict=False, scenarios=_SCENARIOS)
+    assert _KEPT not in fixed(model(_BINS.format(stop="len(x)")), select=("GM401",))[0]
+
+
+def test_an_attribute_that_is_assigned_to_on_the_way_is_not_asked_for_in_front() -> None:
+    source = model("n = t.max().item()\nself.bins = other\nreturn x / max(n, self.bins)", "x: torch.Tensor, t, other")
+    assert _KEPT not in fixed(source, select=("GM401",))[0]

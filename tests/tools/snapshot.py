@@ -121,8 +121,8 @@ class Snapshots:
         return (type(module).__name__, persistent, tuple((name, self._of(value, seen)) for name, value in parts))
 
     def _tensor(self, tensor: torch.Tensor) -> TensorSnapshot:
-        self._alive.append(tensor)
         plain = tensor.detach()
+        self._alive += [tensor, plain]  # `tensor.data = ...` would free the memory, and another tensor get its address
         # A sparse tensor has no storage of its own to tell apart.
         address = plain.untyped_storage().data_ptr() if plain.layout == torch.strided else 0
         plain = plain.to_dense()

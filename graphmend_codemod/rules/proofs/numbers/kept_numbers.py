@@ -12,7 +12,7 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
-from graphmend_codemod.analysis.patterns import is_literal, is_name
+from graphmend_codemod.analysis.patterns import is_integer, is_literal, is_name
 from graphmend_codemod.analysis.scope import parents_in, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL, ValueKind
@@ -24,6 +24,7 @@ from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.number_statements import (
     assignments,
     counted,
+    counted_up_to,
     is_read,
     is_read_in,
     targets,
@@ -59,8 +60,8 @@ def kept_numbers(site: Site, first: ast.stmt) -> Edit | None:
 class _Region(NumberTexts):
     """Follows statements, and writes them with tensors in the place of numbers.
 
-    `counts` has the mask of which a name counts the true elements; `taken` is the test that a branch is written under,
-    and the mask of which that test asks whether it chooses an element.
+    `counts` has the mask of which a name counts the true elements, `rounds` the number that one stays below; `taken` is
+    the test that a branch is written under, and the mask of which that test asks whether it chooses an element.
     """
 
     def __init__(self, site: Site) -> None:
@@ -70,6 +71,7 @@ class _Region(NumberTexts):
         self.taken: tuple[str, str] | None = None
         self.level, self.branches = 0, 0
         self.loop: tuple[ast.For, int, int] | None = None
+        self.rounds: dict[str, str] = {}
 
     # statements
 
@@ -135,6 +137,7 @@ class _Region(NumberTexts):
         outer, self.loop = self.loop, self.loop or (node, len(self.lines), self.level)
         self._emit(f"for {there.text(node.target)} in {there.text(node.iter)}:")
         self.bound |= targets
+        self.rounds |= counted_up_to(there, node)
         before, carried = set(self.numbers), self.carried
         self.carried = carried | {part.id for part in walk(node) if isinstance(part, ast.Name) and not is_read(part)}
         self._block(node.body)
@@ -143,6 +146,7 @@ class _Region(NumberTexts):
             if there.live_after(name) or self._is_carried(node, name):
                 raise NotProven(f"`{name}` is used in another step of the loop")
         self.loop = outer
+        self.rounds = {name: stop for name, stop in self.rounds.items() if name not in targets}
 
     def _is_carried(self, node: ast.For, name: str) -> bool:
         """True where a step may read what an earlier one bound."""
@@ -209,7 +213,7 @@ class _Region(NumberTexts):
             if target in self.counters or not number.live:
                 raise NotProven(f"`{short(node)}` binds a number beside something else")
             self._emit(f"{target} = {number.text}")
-            self.numbers[target] = number.nonzero
+            self.numbers[target], self.wide[target] = number.nonzero, number.wide
             self.counts.pop(target, None)
             if (mask := counted(there, value)) is not None:
                 self.counts[target] = mask
@@ -353,7 +357,19 @@ class _Region(NumberTexts):
         if not is_registered(there, target.value) or not isinstance(target.slice, (ast.Name, ast.Constant)):
             raise NotProven(f"`{short(target)}` is no element of a buffer")
         kept = there.text(target)
+        self._ask_element(there.text(target.value), target.slice)
         self._emit(f"{kept} = {self.site.torch}.where({taken}, {self._scalar(there, node.value)}, {kept})")
+
+    def _ask_element(self, held: str, index: ast.expr) -> None:
+        """Ask that a buffer has an element and may be written where eager mode leaves it alone."""
+        torch, rounds = self.site.torch, self.rounds.get(getattr(index, "id", ""))
+        if rounds is None and not (isinstance(index, ast.Constant) and is_integer(index)):
+            raise NotProven(f"`{held}` may have no element where eager mode writes none")
+        last = f"{held}.shape[0] > {index.value}" if isinstance(index, ast.Constant) else f"{held}.shape[0] >= {rounds}"
+        for fact in (f"isinstance({held}, {torch}.Tensor)", f"{held}.dim() > 0", last):
+            self.ask(fact)
+        self.ask(f"not ({torch}.is_grad_enabled() and {held}.requires_grad)")
+        self.beside[held] = None
 
     def _scalar(self, there: Site, node: ast.expr) -> str:
         """An expression of numbers and of elements of buffers, which no gradient goes through."""

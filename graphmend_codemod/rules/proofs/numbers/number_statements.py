@@ -61,3 +61,14 @@ def counted(site: Site, node: ast.expr) -> str | None:
         if tensor.func.attr == "sum" and isinstance(mask, ast.Name) and site.value(mask).dtype == BOOL:
             return mask.id
     return None
+
+
+def counted_up_to(site: Site, node: ast.For) -> dict[str, str]:
+    """`i` and `n` for a loop over `range(n)` that binds `i` itself alone."""
+    call, name = node.iter, node.target.id if isinstance(node.target, ast.Name) else ""
+    plain = isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords
+    if not plain or not isinstance(call, ast.Call) or site.resolve(call.func) != "builtins.range":
+        return {}
+    bound = [part for each in node.body for part in walk(each) if is_name(part, name) and not is_read(part)]
+    stop = call.args[0]
+    return {} if bound or not isinstance(stop, (ast.Constant, ast.Name, ast.Attribute)) else {name: site.text(stop)}

@@ -18,7 +18,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition_parts import OPPOSITES, number_of
 from graphmend_codemod.rules.proofs.conditions.type_conditions import own_memory, tensor_facts
 from graphmend_codemod.rules.proofs.numbers.chosen_numbers import moves
-from graphmend_codemod.rules.proofs.numbers.kept_operands import is_whole, keeps_dtype
+from graphmend_codemod.rules.proofs.numbers.kept_operands import counts_bools, is_whole, keeps_dtype
 
 SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _BOUNDS = {"builtins.max": (">", "min"), "builtins.min": ("<", "max")}
@@ -27,15 +27,22 @@ _FACTORIES = frozenset(
     tensor zeros""".split()
 )
 _FLOAT32 = "torch.float32"
+_SMALL = frozenset({BOOL, *(f"torch.{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32))})
+"""Dtypes of integers that float64 holds."""
 
 
 class Number(NamedTuple):
-    """The text of a number; `live` where it is a tensor of float64, `nonzero` where it is certainly not 0."""
+    """The text of a number; `live` where it is a tensor of float64, `nonzero` where it is certainly not 0.
+
+    `wide` are the tensors before the statements, and the numbers of Python, of which it may be an integer that float64
+    does not hold; "1" among them stands for one of which nothing can be asked.
+    """
 
     text: str
     live: bool
     nonzero: bool = False
     tight: bool = True
+    wide: frozenset[str] = frozenset()
 
     @property
     def operand(self) -> str:
@@ -46,16 +53,17 @@ class Number(NamedTuple):
 class NumberTexts:
     """What numbers are in the compile path of some statements, and what its header asks.
 
-    `numbers` are the names that hold one, true where it is certainly not 0; `counters` those among them that are
-    integers which the compile path counts; `bound` what the statements bind; `anchor` a tensor that is read. `beside`
-    are tensors that meet a number, `checks` say that no divisor of the statement at hand is 0, and `made` has the
-    tensors that the statements compute; `computed` is what they bind, with what it is bound to, or None, and
-    `carried` what the loop around binds.
+    `numbers` are the names that hold one, true where it is certainly not 0, `wide` as in `Number`; `counters` those
+    among them that are integers which the compile path counts; `bound` what the statements bind; `anchor` a tensor that
+    is read. `beside` are tensors that meet a number, `checks` say that no divisor of the statement at hand is 0, and
+    `made` has the tensors that the statements compute; `computed` is what they bind, with what it is bound to, or None,
+    and `carried` what the loop around binds.
     """
 
     def __init__(self, site: Site) -> None:
         self.site = site
         self.numbers: dict[str, bool] = {}
+        self.wide: dict[str, frozenset[str]] = {}
         self.counters: set[str] = set()
         self.facts: dict[str, None] = {}
         self.bound: set[str] = set()
@@ -118,6 +126,7 @@ class NumberTexts:
         if left is None or right is None or not (left.live or right.live):
             return None
         self.ask_numbers(there, node)
+        self._demand_exact(node, left, right)
         sign = OPPOSITES[type(node.ops[0])][0]
         zero = isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value == 0
         positive = node.left.id if isinstance(node.left, ast.Name) and zero and sign in {">", "!="} else ""
@@ -138,8 +147,19 @@ class NumberTexts:
         facts += [f"{each}.dtype == {torch}.float32" for each in self.narrow]
         facts += [f"{each}.device == {self.anchor}.device" for each in names]
         facts.append(f'{self.anchor}.device.type != "mps"')  # which has no float64
+        self._demand_kept_attributes(statements, [*facts, *self.facts])
+        told = [text.format(each) for each in self.narrow for text in ("{}.is_floating_point()", "not {}.is_complex()")]
+        told += [f"not {each.removesuffix('.is_floating_point()')}.is_complex()" for each in self.facts]
         tensors = [each for each in self.facts if each.endswith(".Tensor)")]
-        return [*tensors, *facts, *(each for each in self.facts if each not in tensors)]
+        return [*tensors, *facts, *(each for each in self.facts if each not in tensors and each not in told)]
+
+    def _demand_kept_attributes(self, statements: Sequence[ast.stmt], facts: Sequence[str]) -> None:
+        """NotProven where a statement assigns to an attribute of which something is asked in front of all of them."""
+        parts = [part for statement in statements for part in walk(statement) if isinstance(part, ast.Attribute)]
+        stored = {dotted(part) for part in parts if part.ctx.__class__ is not ast.Load}
+        asked = (text for fact in facts for text in dotted_in(ast.parse(fact, mode="eval")))
+        for text in (each for each in asked if stored and not stored.isdisjoint(_prefixes(each))):
+            raise NotProven(f"`{text}` is assigned to between the number and its use")
 
     def _is_beside(self, text: str) -> bool:
         own = {text.partition(".")[0]}
@@ -160,12 +180,12 @@ class NumberTexts:
             )
         if isinstance(node, ast.Name) and node.id in self.numbers:
             text = f"{node.id}.double()" if node.id in self.counters else node.id
-            return Number(text, live=True, nonzero=self.numbers[node.id])
+            return Number(text, live=True, nonzero=self.numbers[node.id], wide=self.wide.get(node.id, frozenset()))
         if isinstance(node, (ast.Name, ast.Attribute)):
             return self.of_python(there, node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             inner = self.number(there, node.operand)
-            return inner and Number(f"-{inner.operand}", inner.live, inner.nonzero, tight=False)
+            return inner and Number(f"-{inner.operand}", inner.live, inner.nonzero, tight=False, wide=inner.wide)
         if isinstance(node, ast.BinOp):
             return self._computed(there, node)
         return self._called(there, node) if isinstance(node, ast.Call) and not node.keywords else None
@@ -175,7 +195,7 @@ class NumberTexts:
         if text is None or text.partition(".")[0] in self.bound or there.value(node).kind is ValueKind.TENSOR:
             return None
         own = text.partition(".")[0] == there.evaluator.scope.self_name
-        return Number(text, live=False) if own or isinstance(node, ast.Name) else None
+        return Number(text, live=False, wide=frozenset([text])) if own or isinstance(node, ast.Name) else None
 
     def _computed(self, there: Site, node: ast.BinOp) -> Number | None:
         sides = self.number(there, node.left), self.number(there, node.right)
@@ -188,8 +208,19 @@ class NumberTexts:
         if left.live or right.live:
             self.ask_numbers(there, node.left)
             self.ask_numbers(there, node.right)
+        if isinstance(node.op, (ast.Add, ast.Sub)):
+            self._demand_exact(node, left, right)
         text = f"{left.operand} {SIGNS[type(node.op)]} {right.operand}"
-        return Number(text, left.live or right.live, nonzero=False, tight=False)
+        wide = frozenset() if divides else left.wide | right.wide
+        return Number(text, left.live or right.live, nonzero=False, tight=False, wide=wide)
+
+    def _demand_exact(self, node: ast.expr, left: Number, right: Number) -> None:
+        """Ask for floating dtypes where the difference of two integers of 64 bits would be that of their float64."""
+        wide = [each for each in (left, right) if each.live] if left.wide and right.wide else []
+        for each in (each for one in wide for each in sorted(one.wide)):
+            if not self.is_tensor_before(each):
+                raise NotProven(f"`{short(node)}` may be of integers that float64 does not hold")
+            self.ask(f"{each}.is_floating_point()")
 
     def _called(self, there: Site, node: ast.Call) -> Number | None:
         """`t.item()`, `max(n, 1)`, `float(n)`."""
@@ -211,11 +242,12 @@ class NumberTexts:
             isinstance(each, ast.Constant) and isinstance(each.value, (int, float)) and each.value > 0
             for each in node.args
         )
+        wide = first.wide | second.wide
         if not second.live:
-            return Number(f"{first.operand}.clamp({word}={second.text})", live=True, nonzero=positive)
+            return Number(f"{first.operand}.clamp({word}={second.text})", live=True, nonzero=positive, wide=wide)
         # Python keeps the first of two numbers where one is nan.
         text = f"{self.site.torch}.where({second.operand} {sign} {first.operand}, {second.text}, {first.text})"
-        return Number(text, live=True, nonzero=positive)
+        return Number(text, live=True, nonzero=positive, wide=wide)
 
     def _read(self, there: Site, node: ast.expr, tensor: ast.expr) -> Number:
         value = there.value(tensor)
@@ -239,7 +271,11 @@ class NumberTexts:
                 self.ask(f"not {each}.is_complex()")
         cut = ".detach()" if value.grad and not there.no_grad else ""
         # What is of float64 already is not copied by `double()`.
-        return Number(f"{own_memory(there, tensor, there.operand(tensor) + cut)}.double()", live=True)
+        text = f"{own_memory(there, tensor, there.operand(tensor) + cut)}.double()"
+        small = value.is_floating or value.dtype in _SMALL or counts_bools(there, tensor)
+        known = not names or (value.dtype or "").startswith("torch.") or is_whole(there, tensor)
+        wide = frozenset() if small else frozenset(["1"] if known else names)
+        return Number(text, live=True, wide=wide)
 
     def _before(self, node: ast.expr) -> list[str]:
         """The tensors from before that an expression reads, or what the statements compute for it."""
@@ -295,6 +331,12 @@ def _is_float32(site: Site, node: ast.expr) -> bool:
 def names_in(text: str) -> set[str]:
     """The names in an expression."""
     return {part.id for part in ast.walk(ast.parse(text, mode="eval")) if isinstance(part, ast.Name)}
+
+
+def _prefixes(text: str) -> set[str]:
+    """`self`, `self.a` and `self.a.dtype` for `self.a.dtype`."""
+    parts = text.split(".")
+    return {".".join(parts[:count]) for count in range(1, len(parts) + 1)}
 
 
 def dotted_in(node: ast.AST) -> Iterator[str]:
