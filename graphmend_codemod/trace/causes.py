@@ -13,6 +13,8 @@ from graphmend_codemod.trace.paths import Paths
 
 Site = TypeVar("Site")
 Lines = tuple[tuple[str, int], ...]
+# Files of functions that call one other: what is compiled further down was called by that.
+_CALLS_ONE = ("torch/_dynamo/eval_frame.py", "torch/nn/modules/module.py")
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Causes(Generic[Site]):
         self._starts: dict[int | None, Sequence[events.Frame]] = {}
         self._behind: dict[tuple[str, str, int], Site] = {}
         self._called: dict[tuple[str, str], list[_Call[Site]]] = {}
+        self._broken: list[_Call[Site]] = []
         self._left_out: dict[tuple[str, str], Site] = {}
 
     def begins(self, event: events.Start) -> None:
@@ -53,6 +56,8 @@ class Causes(Generic[Site]):
         start = stacks.root_of(event, stack, begun)
         if start is None:
             self._left_out[self._path(event.path), break_text.plain_function(event.function)] = site
+        if self._above(event.frame)[-1:] and self._above(event.frame)[-1][0].endswith(_CALLS_ONE):
+            self._broken.append(_Call(site, (), self._above(event.frame)))
         led: Lines = ()
         for number, frame in enumerate(stack[stacks.first_traced(stack, begun) if start is None else start :]):
             path, name = self._path(frame.path), break_text.plain_function(frame.function)
@@ -63,14 +68,20 @@ class Causes(Generic[Site]):
                 led += ((path, frame.line),)
 
     def of(self, event: events.Compiled) -> Site | None:
-        """The break without which a frame would not have been compiled; None where there is none."""
+        """The break without which a frame would not have been compiled; None where there is none.
+
+        What is compiled inside of a broken call would have been part of its graph, also where functions that Dynamo
+        leaves to Python stand in between. Of several such calls the outermost is sure to be one.
+        """
         path, name = self._path(event.path), break_text.plain_function(event.function)
         resumed = break_text.resumes_at(event.function)
         if resumed is not None:
             return self._behind.get((path, *resumed)) or self._left_out.get((path, name))
         above = self._above(event.frame)
         calls = reversed(self._called.get((path, name), ()))
-        return next((call.site for call in calls if not above or call.fits(above)), None)
+        named = next((call.site for call in calls if not above or call.fits(above)), None)
+        around = [call for call in reversed(self._broken) if call.fits(above)]
+        return named or (min(around, key=lambda call: len(call.above)).site if around else None)
 
     def _above(self, frame: int | None) -> Lines:
         """The lines that led to a compiled function, outermost first; empty where torch does not tell."""

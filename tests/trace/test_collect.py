@@ -11,7 +11,7 @@ from graphmend_codemod.trace import baseline, document, events, stacks
 from graphmend_codemod.trace.break_text import TextFrame
 from graphmend_codemod.trace.collect import Collector
 from graphmend_codemod.trace.document import TraceError
-from tests.trace.samples import branch, compiled, project, run, traced
+from tests.trace.samples import TORCH, branch, compiled, project, run, traced
 
 
 def test_site_three_frames_deep_is_one_site(tmp_path: Path) -> None:
@@ -62,6 +62,25 @@ def test_what_is_compiled_behind_a_caller_that_torch_leaves_out_has_its_cause(tm
     (site,) = found.sites
     assert [each.because for each in found.compilations] == [None, site.id, site.id, None]
     assert [each.call for each in found.compilations] == [1, 1, 1, 2]
+
+
+def test_what_a_broken_call_leaves_to_python_has_its_cause_and_the_next_call_has_none(tmp_path: Path) -> None:
+    path = str(project(tmp_path) / "model.py")
+    above = (events.Frame("train.py", 3, "main"), events.Frame(TORCH, 1789, "_call_impl"))
+    inside = (*above, events.Frame(path, 13, "forward"))
+
+    def begun(frame: int, function: str, line: int, *led: events.Frame) -> list[events.Event]:
+        start = events.Start(frame, 0, (*led, events.Frame(path, line, function)))
+        return [start, compiled(frame, function, line, 1, path)]
+
+    collector = Collector(tmp_path)
+    first, broken = begun(0, "forward", 12, *above), events.Break(0, 0, branch(path), ())
+    collector.add(
+        [run(path)[0], first[0], broken, first[1], *begun(1, "late", 20, *inside), *begun(2, "all", 30, *above)]
+    )
+    found = collector.trace("train.py")
+    assert [each.because for each in found.compilations] == [None, found.sites[0].id, None]
+    assert [each.call for each in found.compilations] == [1, 1, 2]
 
 
 @pytest.mark.parametrize(
