@@ -83,3 +83,41 @@ def test_a_product_that_64_bits_do_not_hold_is_that_of_the_array(body: str) -> N
 @pytest.mark.parametrize("text", ["f'{n!r}'", "f'{n!a}'", "repr(n)", "ascii(n)"])
 def test_a_number_that_is_shown_as_one_of_numpy_stays_one(text: str) -> None:
     declined(model(f"n = np.prod(x.shape)\n        return x * len({text})"), "may need a number of NumPy")
+
+
+def test_what_a_star_takes_of_a_shape_are_sizes() -> None:
+    after, _ = fixed(model("batch, *rest = x.shape\n        return x.reshape(batch, np.prod(rest))"), select=("GM601",))
+
+    assert "if torch.compiler.is_compiling() and len(rest) > 0:\n" in after
+    compiles(after, ["torch.ones(2, 3, 4)", "torch.ones(5, 2, 3)"])
+    compiles(after, ["torch.ones(2)"], strict=False)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "rest.append(x.sum())",
+        "rest[0] = 1.5",
+        "rest = [1.5]",
+        "batch, *rest = [2, 1.5]",
+        "del rest[0]",
+        "other = rest",
+        "change(rest)",
+        "other = (rest, 1)",
+        "self.fill(rest)",
+    ],
+)
+def test_a_list_of_sizes_that_is_changed_may_hold_anything(between: str) -> None:
+    body = f"batch, *rest = x.shape\n        {between}\n        return x.reshape(batch, int(np.prod(rest)))"
+
+    after, _ = fixed(model(body), select=("GM601",))
+
+    assert "all(type(n) is int for n in rest)" in after
+
+
+def test_a_star_of_something_else_is_asked_about() -> None:
+    after, _ = fixed(
+        model("first, *rest = self.levels\n        return x.reshape(first, np.prod(rest))"), select=("GM601",)
+    )
+
+    assert "all(type(n) is int for n in rest)" in after

@@ -12,6 +12,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import whole_numbers
 from graphmend_codemod.rules.proofs.numbers.known_sizes import is_builtin
+from graphmend_codemod.rules.proofs.sizes.joined_sizes import is_shape_here
 from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape, is_size
 
 _SAME_IN_MATH = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
@@ -49,7 +50,7 @@ def is_number(site: Site, node: ast.Call) -> bool:
     if _function_of_two(site, node) is not None:
         return all(_python_number(site, argument) for argument in node.args)
     if _numpy_function(site, node) == "prod":
-        return is_shape(node.args[0]) or _is_held(site, node.args[0])
+        return is_shape_here(site, node.args[0]) or _is_held(site, node.args[0])
     inner: ast.expr | None = None
     if isinstance(node.func, ast.Name) and site.resolve(node.func) in {"builtins.int", "builtins.float"}:
         inner = node.args[0] if len(node.args) == 1 else None
@@ -69,7 +70,7 @@ def asked_in_math(site: Site, node: ast.expr) -> list[str]:
     """What has to hold for a number computed with `math` to be the one of NumPy; NotProven where a name is taken."""
     calls = [part for part in walk_in_layers(node) if isinstance(part, ast.Call)]
     products = [part for part in calls if _numpy_function(site, part) == "prod"]
-    held = [each.args[0] for each in products if not is_shape(each.args[0])]
+    held = [each.args[0] for each in products if not is_shape_here(site, each.args[0])]
     conditions = [asked for each in held for asked in whole_numbers(site, each)]
     # NumPy counts on from the smallest number behind the largest of 64 bits; sizes are not as many.
     conditions += [f"-(2**63) <= math.prod({site.text(each)}) < 2**63" for each in held]
