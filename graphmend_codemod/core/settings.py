@@ -81,7 +81,7 @@ class Settings(NamedTuple):
     models: tuple[str, ...] = ()
     pull_request: PullRequestSettings = PullRequestSettings()
     trace: str | None = None
-    only_sites: frozenset[tuple[str, str, str, str]] | None = None
+    only_sites: tuple[tuple[str, str, str, str], ...] | None = None
     seen_types: tuple[tuple[str, str, str, str], ...] = ()
     seen_functions: frozenset[tuple[str, str]] = frozenset()
     seen_calls: tuple[SeenCalls, ...] = ()

@@ -127,7 +127,12 @@ def _rules_to_run(
     for finding in checked.findings:
         if applies(finding, settings) and texts.may_write(finding.path):
             files.setdefault(finding.code, {})[finding.path] = None
-    return [(rule, [settings.root / path for path in files[rule.code]]) for rule in rules if rule.code in files]
+    dear = list(dict.fromkeys(code for _, code, _, _ in settings.only_sites or ()))  # of a recorded run, dearest first
+    wanted = sorted(
+        (rule for rule in rules if rule.code in files),
+        key=lambda rule: dear.index(rule.code) if rule.code in dear else len(dear),
+    )
+    return [(rule, [settings.root / path for path in files[rule.code]]) for rule in wanted]
 
 
 def _with_refusals(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -247,7 +248,7 @@ def read(path: Path) -> Trace:
         data = json.loads(read_bytes(path, MOST_BYTES, "make it smaller with --no-source"))
     except SourceError as error:
         raise TraceError(
-            f"{path}: {error}; record one with `graphmend trace -o {path} -- python your_script.py`"
+            f"{path}: {error}; record one with `graphmend trace -o {shlex.quote(str(path))} -- python your_script.py`"
         ) from error
     except (ValueError, RecursionError) as error:
         raise TraceError(f"{path}: is not a trace: {str(error).splitlines()[0]}") from error

@@ -26,7 +26,7 @@ def only_traced(path: Path, settings: Settings, *, jobs: int = 1, cache: bool = 
     """The settings with the sites of the trace in a file as `only_sites`. Raises `TraceError` if it cannot be read."""
     trace = document.read(path)
     settings = with_hints(trace, settings)
-    return settings._replace(only_sites=frozenset(keys(trace, settings, jobs=jobs, cache=cache)))
+    return settings._replace(only_sites=tuple(dict.fromkeys(keys(trace, settings, jobs=jobs, cache=cache))))
 
 
 def keys(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True) -> Iterator[Key]:

@@ -36,7 +36,7 @@ class Recorded:
         self.before = self.path.read_text()
         hinted = with_hints(self.trace, self.settings)
         self.findings = api.check([self.path], hinted, cache=False).findings
-        only = frozenset(selection.keys(self.trace, hinted, cache=False))
+        only = tuple(selection.keys(self.trace, hinted, cache=False))
         api.fix([self.path], hinted._replace(only_sites=only), write=True, cache=False)
         self.after = self.path.read_text()
 

@@ -89,6 +89,15 @@ def test_timeline_has_a_piece_for_each_graph_and_each_break(joined: Joined) -> N
     assert row.pieces[-1].start + row.pieces[-1].width == pytest.approx(1000, abs=1)
 
 
+def test_timeline_of_several_processes_says_whose_it_is(joined: Joined) -> None:
+    (process,) = joined.trace.processes
+    again = [replace(each, process=number) for number in (0, 1) for each in joined.trace.compilations]
+    for ranks, told in ((("0", "1"), ["rank 0", "rank 1"]), ((None, None), ["process 1", "process 2"])):
+        processes = [replace(process, rank=rank) for rank in ranks]
+        rows = timeline(again, joined.trace.sites, processes)
+        assert [row.words.partition(",")[0] for row in rows] == told
+
+
 def test_trace_conforms_to_its_schema(joined: Joined) -> None:
     assert TRACE_FILE.read_text(encoding="utf-8") == trace_text()
     jsonschema.validate(json.loads(document.as_json(joined.trace)), trace_schema())

@@ -113,6 +113,18 @@ def test_migration_fixes_only_what_broke_in_the_trace_of_the_repository(folder: 
     assert "forward(self, x):\n        print(x.shape)\n" in fixed
 
 
+def test_commits_of_a_migration_come_in_the_order_of_cost(folder: Path) -> None:
+    for dear in ("GM102", "GM201"):
+        trace = traced(folder)
+        sites = trace.sites if dear == "GM102" else trace.sites[::-1]
+        (folder / "trace.json").write_text(document.as_json(dataclasses.replace(trace, sites=sites)))
+        repository = Repository(folder)
+        repository.commit()
+        assert main(["migrate", "--no-evaluate", "--trace", "trace.json", "--branch", f"fix-{dear}"]) == 0
+        subjects = repository.subjects(f"fix-{dear}")
+        assert [dear in subject for subject in subjects] == [True, False]
+
+
 def test_badge_counts_the_sites_of_traces_and_baselines(folder: Path, capsys: Captured) -> None:
     baseline.write(folder / "breaks.json", traced(folder))
     for name in ("trace.json", "breaks.json"):

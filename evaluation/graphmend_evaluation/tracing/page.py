@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from graphmend_codemod.reporting.report import plural
 from graphmend_codemod.trace import break_text, text
-from graphmend_codemod.trace.document import Compilation, Fact, Site
+from graphmend_codemod.trace.document import Compilation, Fact, Process, Site
 from graphmend_codemod.trace.join import Answer, Joined, Remedy
 from graphmend_evaluation.reporting import markup
 
@@ -65,7 +65,7 @@ def html(joined: Joined) -> str:
     """The page. It is read as UTF-8 and loads nothing, which its content security policy also forbids."""
     environment = _environment()
     style, script = _source("page.css") + _source("trace.css"), _source("trace.js")
-    rows = list(timeline(joined.trace.compilations, joined.trace.sites))
+    rows = list(timeline(joined.trace.compilations, joined.trace.sites, joined.trace.processes))
     return environment.get_template("trace.html.j2").render(
         joined=joined,
         trace=joined.trace,
@@ -82,8 +82,13 @@ def html(joined: Joined) -> str:
     )
 
 
-def timeline(compilations: Sequence[Compilation], sites: Sequence[Site]) -> Iterator[Row]:
-    """A row for each outermost call that was compiled, those with most compilations first."""
+def timeline(
+    compilations: Sequence[Compilation], sites: Sequence[Site], processes: Sequence[Process] = ()
+) -> Iterator[Row]:
+    """A row for each outermost call that was compiled, those with most compilations first.
+
+    Of several processes it says which one compiled, by rank or by number.
+    """
     numbers = {site.id: number for number, site in enumerate(sites, 1)}
     kinds = {site.id: site.kind for site in sites}
     calls: dict[tuple[int, int], list[Compilation]] = {}
@@ -100,6 +105,7 @@ def timeline(compilations: Sequence[Compilation], sites: Sequence[Site]) -> Iter
             place=f"{place.path}:{place.line}",
             words=", ".join(
                 [
+                    *([_named(processes, every[0].process)] if len(processes) > 1 else []),
                     plural(graphs, "graph"),
                     plural(breaks, "break"),
                     *([plural(again, "recompilation")] if again else []),
@@ -109,6 +115,11 @@ def timeline(compilations: Sequence[Compilation], sites: Sequence[Site]) -> Iter
             pieces=tuple(_pieces(every, numbers, kinds)),
             whole=graphs == 1 and not breaks,
         )
+
+
+def _named(processes: Sequence[Process], number: int) -> str:
+    rank = processes[number].rank
+    return f"process {number + 1}" if rank is None else f"rank {rank}"
 
 
 def _pieces(every: Sequence[Compilation], numbers: dict[str, int], kinds: dict[str, str]) -> Iterator[Piece]:

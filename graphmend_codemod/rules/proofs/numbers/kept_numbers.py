@@ -365,7 +365,9 @@ class _Region(NumberTexts):
         torch, rounds = self.site.torch, self.rounds.get(getattr(index, "id", ""))
         if rounds is None and not (isinstance(index, ast.Constant) and is_integer(index)):
             raise NotProven(f"`{held}` may have no element where eager mode writes none")
-        last = f"{held}.shape[0] > {index.value!r}" if isinstance(index, ast.Constant) else f"{held}.shape[0] >= {rounds}"
+        last = (
+            f"{held}.shape[0] > {index.value!r}" if isinstance(index, ast.Constant) else f"{held}.shape[0] >= {rounds}"
+        )
         for fact in (f"isinstance({held}, {torch}.Tensor)", f"{held}.dim() > 0", last):
             self.ask(fact)
         self.ask(f"not ({torch}.is_grad_enabled() and {held}.requires_grad)")
