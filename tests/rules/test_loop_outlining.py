@@ -321,3 +321,26 @@ def test_a_loop_over_fractions_runs_as_before_under_autocast() -> None:
         expected = model(*given)
         compiled: Any = torch.compile(model, backend="aot_eager")
         torch.testing.assert_close(compiled(*given), expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("chosen", ["labels == k", "(labels == k) & (x[:, 0] > 0)", "~(k != labels)"])
+def test_what_is_compared_in_an_index_is_a_tensor(chosen: str) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, groups: torch.Tensor):
+        _, labels = torch.unique(groups, return_inverse=True)
+        means = torch.zeros(3, 2)
+        for k in range(3):
+            rows = x[{chosen}, :]
+            means[k] = rows.mean(dim=0) * rows.shape[0]
+        return means
+"""
+    after, _ = fixed(source, select=("GM504",))
+    assert "labels: torch.Tensor," in after
+    inputs = ["torch.arange(6.0).view(3, 2), torch.tensor([0, 2, 2])"]
+    behaves(source, after, inputs)
+    compiles(after, inputs, strict=False, scenarios=[Scenario(False, "off")])

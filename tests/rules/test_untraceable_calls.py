@@ -91,8 +91,13 @@ def test_what_only_messages_tell_is_left_to_eager_mode() -> None:
     compiles(after, ["torch.randn(2, 4)"], scenarios=_MODES)
 
 
+def test_a_variable_that_certainly_requires_a_gradient_is_left_alone_as_it_would_break_the_graph() -> None:
+    for given in ("requires_grad=True", "True"):
+        declined(model(f"x = Variable(x, {given}) * 2"), because="it requires a gradient")
+
+
 def test_a_variable_that_needs_a_gradient_or_is_a_subclass_stays_a_variable() -> None:
-    source = model("x = Variable(x, requires_grad=True) * 2")
+    source = model("x = Variable(x, requires_grad=self.training) * 2")
     after, _ = fixed(source)
     behaves(source, after, ["torch.ones(2, 4)"], scenarios=_MODES)
     compiles(after, ["torch.ones(2, 4)", "nn.Parameter(torch.ones(2, 4))"], scenarios=_MODES, strict=False)
@@ -286,3 +291,11 @@ def test_old_constructors_make_the_same_tensor(body: str) -> None:
 )
 def test_old_constructors_that_dynamo_traces_right_stay(body: str) -> None:
     noop(_OLD.format(body=body))
+
+
+@pytest.mark.parametrize("array", ["np.asarray(a)", "np.array(a, copy=False)", "np.concatenate([a, a], out=b)"])
+def test_an_old_constructor_of_an_array_that_somebody_else_has_is_left_alone(array: str) -> None:
+    body = "a, b = np.ones(4, np.float32), np.ones(8, np.float32)\n        t = torch.Tensor({})\n        t += 1\n"
+    source = _OLD.format(body=body.format(array) + "        x = x * torch.as_tensor(a + b[:4])")
+    assert "get_default_dtype" not in fixed(source)[0]
+    assert "get_default_dtype" in fixed(source.replace(array, "np.ones(8)"))[0]

@@ -34,6 +34,8 @@ _ARRAYS = frozenset(
 )
 """Functions of NumPy that return an array, never a number of its own types."""
 
+_LISTS = (ast.List, ast.Tuple, ast.ListComp)
+
 
 class NewForm(NamedTuple):
     """What makes the same tensor, and where."""
@@ -48,7 +50,7 @@ def new_form(site: Site, call: ast.Call) -> NewForm | None:
         return None
     made = site.resolve(call.func)
     given = call.args[0]
-    if isinstance(given, ast.Call) and site.resolve(given.func) in _ARRAYS and made in _DTYPES:
+    if isinstance(given, ast.Call) and made in _DTYPES and _is_new_array(site, given):
         dtype = _DTYPES[made]
         kind = f"{site.torch}.{dtype}" if dtype is not None else f"{site.torch}.get_default_dtype()"
         # Whatever the default device is, these make tensors where they always did.
@@ -64,6 +66,13 @@ def new_form(site: Site, call: ast.Call) -> NewForm | None:
     if not known.is_tensor or known.hint:
         conditions.append(f"isinstance({site.text(sized)}, {site.torch}.Tensor)")
     return NewForm(f"{site.text(call.func)}().new_empty({site.text(given)})", " and ".join(conditions))
+
+
+def _is_new_array(site: Site, call: ast.Call) -> bool:
+    """True for `np.ones(3)`; False for an array that somebody else may have, whose memory the old tensor shares."""
+    words = {word.arg for word in call.keywords}
+    kept = site.resolve(call.func) == "numpy.asarray" and not isinstance(next(iter(call.args), None), _LISTS)
+    return site.resolve(call.func) in _ARRAYS and not kept and words.isdisjoint({"copy", "out", None})
 
 
 def _sized(site: Site, given: ast.expr) -> ast.expr | None:

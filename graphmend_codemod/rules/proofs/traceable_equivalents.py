@@ -49,6 +49,14 @@ def _called(name: str, text: str, since: str = "") -> Make:
     return make
 
 
+def _variable(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
+    """A `Variable`, but for one that certainly requires a gradient: the helper would break the graph as before."""
+    asked = [*call.args[1:2], *(word.value for word in call.keywords if word.arg == "requires_grad")]
+    if any(isinstance(each, ast.Constant) and each.value for each in asked):
+        raise NotProven("it requires a gradient; manually write `x.detach().requires_grad_()` outside of compiled code")
+    return _called("_variable_while_tracing", texts.VARIABLE)(site, statement, call)
+
+
 _FLAGS = ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32")
 
 
@@ -290,7 +298,7 @@ def _tests(statement: ast.stmt) -> list[ast.expr]:
 
 
 BY_NAME: dict[str, Make] = {
-    **dict.fromkeys(VARIABLE, _called("_variable_while_tracing", texts.VARIABLE)),
+    **dict.fromkeys(VARIABLE, _variable),
     **dict.fromkeys(
         (f"tqdm.{where}tqdm" for where in ("", "auto.", "std.", "notebook.", "autonotebook.", "asyncio.")),
         _iterated(_called("_tqdm_while_tracing", texts.TQDM)),

@@ -241,9 +241,18 @@ class Arguments:
             outer = self._parents.get(id(part))
             if isinstance(outer, ast.Attribute) and outer.attr in _OF_TENSORS:
                 return True
-            if outer is self._node or self._is_enumerated(outer):
+            if outer is self._node or self._is_enumerated(outer) or self._is_mask(outer):
                 return True
         return False
+
+    def _is_mask(self, node: ast.AST | None) -> bool:
+        """True for the comparison in `x[labels == k, :]`."""
+        if not isinstance(node, ast.Compare):
+            return False
+        inner: ast.AST = node
+        while isinstance(outer := self._parents.get(id(inner)), (ast.Tuple, ast.UnaryOp, ast.BinOp)):
+            inner = outer
+        return isinstance(outer, ast.Subscript) and outer.slice is inner
 
     def _is_enumerated(self, outer: ast.AST | None) -> bool:
         return outer is self._node.iter and getattr(getattr(outer, "func", None), "id", "") in {"enumerate", "zip"}
