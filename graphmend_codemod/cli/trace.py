@@ -120,13 +120,13 @@ def run(args: argparse.Namespace) -> int:
         return 0
     from graphmend_codemod.trace.join import join
 
-    before = _before(args)
+    before, known = _before(args), _known(args)
     settings = options.settings_from(args, Path())
     trace, code = _trace(args, settings)
     output = _keep(args, trace, code)  # before anything else can go wrong
     file = str(output or args.show or "")
     joined = join(trace, settings, jobs=options.workers(args), cache=not args.no_cache, file=file)
-    new = _against_baseline(args, trace, settings.root)
+    new = _against_baseline(args, trace, settings.root, known)
     _show(args, joined, settings, new)
     told = sys.stdout if args.format == "text" else sys.stderr
     if before is not None:
@@ -149,6 +149,15 @@ def _before(args: argparse.Namespace) -> Trace | None:
     return document.read(args.compare)
 
 
+def _known(args: argparse.Namespace) -> frozenset[str] | None:
+    """What the baseline has, read before the run as well; None where it is to be written, or is not asked for."""
+    if args.baseline is None or args.update_baseline or not args.baseline.exists():
+        return None
+    from graphmend_codemod.trace import baseline
+
+    return baseline.read(args.baseline)
+
+
 def _check(args: argparse.Namespace) -> None:
     asked = {
         "a command": args.program,
@@ -165,6 +174,11 @@ def _check(args: argparse.Namespace) -> None:
         raise options.CommandError(f"{' and '.join(given)} cannot be traced together; run graphmend twice")
     if args.update_baseline and args.baseline is None:
         raise options.CommandError("--update-baseline needs --baseline FILE")
+    for path in (args.output, args.html, args.baseline):  # told before a run of hours, whose trace would be lost
+        if path is not None and (path.is_dir() or not path.parent.is_dir()):
+            raise options.CommandError(
+                f"{path}: is a folder; name a file" if path.is_dir() else f"{path}: there is no folder {path.parent}"
+            )
     if args.open or args.html is not None:
         from graphmend_codemod.core import extras
 
@@ -214,17 +228,19 @@ def _progress(words: str) -> None:
     options.print_notes([words])
 
 
-def _against_baseline(args: argparse.Namespace, trace: Trace, root: Path) -> frozenset[str] | None:
+def _against_baseline(
+    args: argparse.Namespace, trace: Trace, root: Path, known: frozenset[str] | None
+) -> frozenset[str] | None:
     """The ids of sites that are new; None without a baseline."""
     if args.baseline is None:
         return None
     from graphmend_codemod.trace import baseline
 
-    if args.update_baseline or not args.baseline.exists():
+    if known is None:
         baseline.write(args.baseline, trace)
         options.print_notes([f"{args.baseline}: baseline of {len(trace.sites)} break sites written"])
         return frozenset()
-    compared = baseline.compare(baseline.read(args.baseline), trace)
+    compared = baseline.compare(known, trace)
     _explain(compared, args.baseline, root)
     return compared.new
 

@@ -317,6 +317,19 @@ def test_forked_worker_that_came_to_its_end_is_not_said_to_be_killed(tmp_path: P
     assert [each.finished for each in gathered(tmp_path, tmp_path, "train.py").processes] == [True, False]
 
 
+def test_block_in_a_recorded_program_leaves_its_recorder_as_it_was(tmp_path: Path) -> None:
+    log = logging.getLogger("torch.__trace")
+    whole, block = Recorder(str(tmp_path)), Recorder(str(tmp_path))
+    whole.start()
+    asked = type(log.handlers)
+    block.start()
+    block.stop()
+    assert type(log.handlers) is asked
+    whole.stop()
+    assert whole not in log.handlers
+    assert type(log.handlers) is list
+
+
 def test_pytest_records_and_fails_marked_tests(folder: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *PLUGIN, "-q", "-p", "no:cacheprovider", "--graphmend-trace=tests.json", "."],

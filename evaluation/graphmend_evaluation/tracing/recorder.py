@@ -99,7 +99,9 @@ class Recorder(logging.Handler):
             self._gaps.flush()
             self._gaps.stopped = True
         trace, breaks = logging.getLogger(TRACE_LOG), logging.getLogger(BREAK_LOG)
-        trace.handlers = [each for each in trace.handlers if each is not self]
+        left = [each for each in trace.handlers if each is not self]
+        # A block in a program that is recorded as a whole: the other recorder goes on as it was.
+        trace.handlers = _WantedOnly(left) if any(type(each).__name__ == "Recorder" for each in left) else left
         for each in [each for each in breaks.handlers if isinstance(each, _Silent)]:
             breaks.removeHandler(each)
             breaks.setLevel(logging.NOTSET)
