@@ -126,7 +126,7 @@ def _joined(results: Sequence[FixResult]) -> FixResult:
 def _fix_stdin(args: argparse.Namespace, path: Path) -> tuple[bool, bool]:
     from graphmend_codemod.engine import api
 
-    settings = options.settings_from(args, path)
+    settings = options.only_traced(args, options.settings_from(args, path))
     text = options.stdin_text()
     result = api.fix_text(text, path, settings)
     if args.diff:

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from graphmend_codemod.trace import document
+from graphmend_codemod.trace.collect import Collector
+
 HOOK = Path(__file__).parent.parent.parent / "hooks" / "pre-commit"
 Git = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -54,6 +57,19 @@ def test_a_half_staged_file_is_checked_as_staged_and_not_touched(repository: Pat
     assert "model.py:11:9: GM201" in refused.stdout + refused.stderr
     assert (repository / "model.py").read_text() == in_work
     assert git("show", ":model.py").stdout == before
+
+
+def test_a_half_staged_file_that_broke_nothing_in_the_recorded_run_stops_no_commit(
+    repository: Path, git: Git, before: str
+) -> None:
+    (repository / "pyproject.toml").write_text('[tool.graphmend]\ntrace = "trace.json"\n')
+    (repository / "trace.json").write_text(document.as_json(Collector(repository).trace("train.py")))
+    (repository / "model.py").write_text(before)
+    git("add", ".")
+    (repository / "model.py").write_text(before + "\n# still working on this\n")
+    accepted = git("commit", "-m", "Add a model")
+    assert accepted.returncode == 0, accepted.stderr
+    assert head(git) == "Add a model"
 
 
 def test_unstaged_and_untracked_files_are_left_alone(repository: Path, git: Git, before: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import io
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,18 @@ def test_trace_of_the_settings_serves_every_fix(folder: Path) -> None:
     assert main(["fix", "--no-cache", "model.py"]) == 1
     assert "torch.where" in fixed(folder)
     assert "        print('other')\n" in fixed(folder)
+
+
+def test_trace_of_the_settings_serves_text_from_a_pipe(
+    folder: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "pyproject.toml").write_text('[tool.graphmend]\ntrace = "trace.json"\n')
+    text = (folder / "model.py").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert main(["fix", "--no-cache", "-", "--stdin-filename", "model.py"]) == 1
+    written = capfdbinary.readouterr().out
+    assert b"torch.where" in written
+    assert ELSEWHERE.encode() in written
 
 
 def test_trace_that_is_not_there_is_told_of_and_nothing_is_fixed(folder: Path, capsys: Captured) -> None:
