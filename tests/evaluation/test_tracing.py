@@ -347,6 +347,25 @@ def test_pytest_records_and_fails_marked_tests(folder: Path) -> None:
     assert json.loads((folder / "tests.json").read_text())["totals"]["sites"] == 2
 
 
+def test_workers_of_pytest_are_in_one_trace(folder: Path) -> None:
+    pytest.importorskip("xdist")
+    options = [*PLUGIN, "-q", "-n", "2", "-p", "no:cacheprovider", "--graphmend-trace=workers.json"]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "."],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(CHECKOUT), str(CHECKOUT / "evaluation")])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert "1 failed, 2 passed" in run.stdout
+    found = document.read(folder / "workers.json")
+    assert found.totals.sites == 2
+    assert all(process.finished for process in found.processes)
+    assert list(folder.glob("workers*.json")) == [folder / "workers.json"]
+
+
 def test_file_of_tests_behind_the_option_is_not_overwritten(folder: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *PLUGIN, "-p", "no:cacheprovider", "--graphmend-trace", "test_model.py"],

@@ -14,9 +14,13 @@ from graphmend_evaluation.tracing.recorder import Recorder
 
 
 class Recorded:
-    """What a `trace` block recorded; `result` is there once the block has ended."""
+    """What a `trace` block recorded; `result` is there once the block has ended.
 
-    def __init__(self) -> None:
+    Recorders of other processes that write to `folder` until then are part of it.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
         self._trace: Trace | None = None
 
     @property
@@ -42,8 +46,8 @@ def trace(
     if it is to be.
     """
     folder = Path(root) if root is not None else load_settings(Path()).root
-    recorded = Recorded()
     with tempfile.TemporaryDirectory(prefix="graphmend-trace-") as events:
+        recorded = Recorded(events)
         recorder = Recorder(events)
         recorder.start()
         try:

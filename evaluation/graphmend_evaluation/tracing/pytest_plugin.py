@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _MARK = "no_graph_breaks"
 _BLOCK = pytest.StashKey[contextlib.AbstractContextManager["Recorded"]]()
+_FOLDER = "graphmend_trace_folder"
 _RECORDED = pytest.StashKey["Recorded"]()
 
 
@@ -41,14 +42,27 @@ def pytest_configure(config: pytest.Config) -> None:
                 f"--graphmend-trace {output}: not a .json file; write --graphmend-trace=FILE.json, or only "
                 "--graphmend-trace behind the names of files and folders"
             )
+        folder = getattr(config, "workerinput", {}).get(_FOLDER)
+        if folder is not None:
+            from graphmend_evaluation.tracing.recorder import Recorder
+
+            recorder = Recorder(folder)
+            recorder.start()
+            config.add_cleanup(recorder.stop)
+            return
         from graphmend_evaluation.tracing.live import trace
 
-        worker = getattr(config, "workerinput", {}).get("workerid")
-        path = Path(output)
-        named = path if worker is None else path.with_name(f"{path.stem}-{worker}{path.suffix}")
-        block = trace(named, root=config.rootpath)
+        block = trace(output, root=config.rootpath)
         config.stash[_BLOCK] = block
         config.stash[_RECORDED] = block.__enter__()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Let a worker of pytest-xdist record to the folder of the process that starts it: one trace for all of them."""
+    recorded = node.config.stash.get(_RECORDED, None)
+    if recorded is not None:
+        node.workerinput[_FOLDER] = recorded.folder
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
