@@ -191,3 +191,20 @@ def test_a_fraction_that_a_flag_may_not_hold_exactly_is_no_test_of_a_tensor() ->
     source = _model("self.done.item() < 0.1", _FILLED)
     after, _ = fixed(source)
     assert after == source
+
+
+def test_a_flag_that_somebody_made_a_parameter_raises_in_compiled_code_too() -> None:
+    source = _model("not self.done", _FILLED) + _FLAG
+    after, _ = fixed(source)
+    assert "and not (torch.is_grad_enabled() and self.done.requires_grad)" in after
+    compiles(after, ["torch.rand(4, 3)"], name="make", strict=False, scenarios=[Scenario(), Scenario(True, "off")])
+
+
+_FLAG = """
+
+def make():
+    made = Model()
+    del made._buffers["done"]
+    made._parameters["done"] = nn.Parameter(torch.tensor(0.0))
+    return made
+"""

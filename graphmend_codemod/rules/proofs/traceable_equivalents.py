@@ -49,7 +49,7 @@ def _called(name: str, text: str, since: str = "") -> Make:
     return make
 
 
-def _variable(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
+def _variable(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
     """A `Variable`, but for one that certainly requires a gradient: the helper would break the graph as before."""
     asked = [*call.args[1:2], *(word.value for word in call.keywords if word.arg == "requires_grad")]
     if any(isinstance(each, ast.Constant) and each.value for each in asked):

@@ -96,6 +96,7 @@ class _Branch:
         self._shapes: dict[str, None] = {}
         self._stands: dict[str, str] = {}
         self._exact: dict[str, None] = {}
+        self._leaves: dict[str, None] = {}
 
     def read(self, body: Sequence[ast.stmt], *, graph: bool) -> None:
         """Take in statements; without `graph`, they run under `torch.no_grad()`."""
@@ -157,6 +158,8 @@ class _Branch:
         fact = self.site.evaluator.scope.attribute(name)
         if graph and inner is receiver and (fact is None or fact.kind is not AttributeKind.BUFFER):
             raise NotProven(f"`{speculation.short(call)}` raises where `{self.own}.{name}` requires a gradient")
+        if graph and inner is receiver:  # a buffer that somebody made a parameter
+            self._leaves[f"not ({self.site.torch}.is_grad_enabled() and {self.own}.{name}.requires_grad)"] = None
         if called.attr == "copy_":
             self._write(name, "filled", call.args[0], detached=True)
             self._exact[name] = None
@@ -240,6 +243,7 @@ class _Branch:
             *(f"isinstance({own}.{name}, {torch}.Tensor)" for name in self.writes),
             *(f"not isinstance({own}.{name}, {torch}.nn.Parameter)" for name in rebound),
             *(f'_may_replace_data({own}, "{name}")' for name in self._replaced()),
+            *self._leaves,
             *self._asked,
             *self._shapes,
         ]
