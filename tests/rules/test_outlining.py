@@ -122,6 +122,13 @@ def test_experts_that_mix_rows_are_one_graph_with_the_results_of_eager_mode() ->
     same(results(model, model, X), results(model, one_graph(model), X), 1e-6)
 
 
+def test_gradients_keep_no_graph_of_the_operator() -> None:
+    model = made(written())
+    x = X.clone().requires_grad_()
+    found = torch.autograd.grad(one_graph(model)(x).sum(), [x, *model.experts.parameters()], allow_unused=True)
+    assert not any(each.requires_grad for each in found if each is not None)
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_gradients_under_inductor_are_those_of_eager_mode() -> None:
     model = made(written())

@@ -76,7 +76,7 @@ def _function_operator(shapes, nested=0):
   #: gradient
             with torch.enable_grad():  #: gradient
                 found = torch.func.vjp(again, *[tensors[place] for place in wanted])[1](tuple(grads))  #: gradient
-            return list(separate(found, *grads))  #: gradient
+            return list(separate([each.detach() for each in found], *grads))  #: gradient
   #: gradient
         def fake_backward(tensors, *rest):  #: gradient
             return [tensors[place].new_empty(tensors[place].shape) for place in rest[-1]]  #: gradient

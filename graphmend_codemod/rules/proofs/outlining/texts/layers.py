@@ -173,7 +173,7 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
                 with torch.enable_grad():
                     vjp = getattr(code, "vjp", torch.func.vjp)
                     found = vjp(again, *[tensors[place] for place in wanted])[1](tuple(grads))
-            return list(separate(found, *grads))
+            return list(separate([each.detach() for each in found], *grads))
 
         def fake_backward(tensors, *rest):
             return [tensors[place].new_empty(tensors[place].shape) for place in rest[-1]]
