@@ -49,6 +49,10 @@ class Causes(Generic[Site]):
         """Dynamo begins with a frame."""
         self._starts[event.frame] = event.stack
 
+    def led(self, frame: int | None) -> Sequence[events.Frame]:
+        """The frames that led to a compiled function, outermost first."""
+        return self._starts.get(frame, ())[:-1]
+
     def note(self, event: events.Compiled, site: Site, stack: Sequence[TextFrame]) -> None:
         """A break ended the graph of a compilation: its stack has the functions that go on behind it in graphs of
         their own, and those that the compiled one called, which are compiled by themselves."""
@@ -85,7 +89,7 @@ class Causes(Generic[Site]):
 
     def _above(self, frame: int | None) -> Lines:
         """The lines that led to a compiled function, outermost first; empty where torch does not tell."""
-        return tuple((self._path(each.path), each.line) for each in self._starts.get(frame, ())[:-1])
+        return tuple((self._path(each.path), each.line) for each in self.led(frame))
 
     def _path(self, path: str) -> str:
         return self._paths.place(path, 0, "").path

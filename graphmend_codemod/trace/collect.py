@@ -125,7 +125,8 @@ class Collector:
 
     def site(self, text: break_text.BreakText, paths: Paths) -> _Site | None:
         """The site that a message tells of; None for one without a stack."""
-        frames = [each for each in text.frames if not paths.is_noise(each.path)]
+        # Code of a `python -c` or `exec` that nothing else leads to is the user's own.
+        frames = [each for each in text.frames if not paths.is_noise(each.path)] or list(text.frames[-1:])
         if not frames:
             return None
         inner = frames[-1]
@@ -248,6 +249,15 @@ class _ProcessReader:
             here.append(site)
         self._stacks.setdefault((event.frame, event.compilation), []).append((site, text.frames))
 
+    def _told_by_error(self, event: events.Compiled) -> events.Break | None:
+        """The break of which only an error tells: with `fullgraph=True` it is one, and the program most often ends."""
+        if event.failed_at is None or (event.frame, event.compilation) in self._broken:
+            return None
+        path, line = event.failed_at
+        frames = [*self._causes.led(event.frame), events.Frame(path, line, self._paths.function(path, line))]
+        stack = "".join(f'  File "{each.path}", line {each.line}, in {each.function}\n' for each in frames)
+        return events.Break(event.frame, event.compilation, f"{event.failed}\n\nfrom user code:\n{stack}", ())
+
     def _compiled(self, event: events.Compiled) -> None:
         if not event.path and event.failed and event.frame in self._places:  # not begun: the frame's limit was reached
             self._collector.skipped(self._places[event.frame], _limit(event))
@@ -255,6 +265,8 @@ class _ProcessReader:
         place = self._paths.place(event.path, event.line, break_text.plain_function(event.function))
         self._places[event.frame] = place
         key = (event.frame, event.compilation)
+        if (told := self._told_by_error(event)) is not None:
+            self._break(told)
         ended = self._broken.get(key, [])
         cause = self._causes.of(event)
         for site, stack in self._stacks.pop(key, ()):
@@ -271,7 +283,7 @@ class _ProcessReader:
                 site.seconds += min(event.thrown_away, event.seconds) / len(ended)
         if event.compilation:
             self._collector.recompiled(place, event.seconds, self._paths.tidy(self._reasons.get(key, "")))
-        if event.failed:
+        if event.failed and told is None:
             self._collector.skipped(place, self._paths.tidy(_reason(event.failed)))
         self._collector.compiled(
             Compilation(

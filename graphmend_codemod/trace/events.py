@@ -72,7 +72,10 @@ class Recompile(NamedTuple):
 
 
 class Compiled(NamedTuple):
-    """A compilation came to its end. `operations` is None where it left no graph; `failed` says why it was given up."""
+    """A compilation came to its end. `operations` is None where it left no graph.
+
+    `failed` says why it was given up, `failed_at` has the file and line of the user that Dynamo could not trace.
+    """
 
     frame: int | None
     compilation: int
@@ -83,6 +86,7 @@ class Compiled(NamedTuple):
     seconds: float
     thrown_away: float
     failed: str | None
+    failed_at: tuple[str, int] | None = None
 
 
 class Gap(NamedTuple):
@@ -154,6 +158,7 @@ def _compiled(frame: int | None, compilation: int, metrics: Mapping[str, Any]) -
     if kind and failed != kind and kind not in _GIVEN_UP:
         failed = f"{kind}: {failed}"
     operations = metrics.get("graph_op_count")
+    path, line = metrics.get("fail_user_frame_filename"), metrics.get("fail_user_frame_lineno")
     return Compiled(
         frame,
         compilation,
@@ -164,6 +169,7 @@ def _compiled(frame: int | None, compilation: int, metrics: Mapping[str, Any]) -
         float(metrics.get("entire_frame_compile_time_s") or 0.0),
         float(metrics.get("dynamo_time_before_restart_s") or 0.0),
         str(failed) if failed else None,
+        (str(path), line) if kind == "Unsupported" and path and isinstance(line, int) and line > 0 else None,
     )
 
 

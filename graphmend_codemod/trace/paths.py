@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 import os
 import re
@@ -33,6 +34,20 @@ class Paths:
     def line(self, path: str, number: int) -> str:
         """A line of source as it is on disk now, without its newline; empty where there is none."""
         return linecache.getline(self._look_up(path)[2], number).rstrip("\r\n")
+
+    def function(self, path: str, number: int) -> str:
+        """The name of the innermost function around a line of a file as it is now; `<module>` where there is none."""
+        try:
+            tree = ast.parse("".join(linecache.getlines(self._look_up(path)[2])))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return "<module>"
+        found = [
+            (each.lineno, each.name)
+            for each in ast.walk(tree)
+            if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))
+            and each.lineno <= number <= (each.end_lineno or each.lineno)
+        ]
+        return max(found, default=(0, "<module>"))[1]
 
     def tidy(self, text: str) -> str:
         """Words of torch without the folders of this machine."""

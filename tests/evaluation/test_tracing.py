@@ -269,6 +269,20 @@ def test_caller_that_torch_leaves_out_is_there_with_its_locals_and_what_it_costs
     assert [each.because for each in recorded.result.compilations] == [None, site.id, site.id, site.id]
 
 
+def test_error_of_fullgraph_is_a_site() -> None:
+    from graphmend_evaluation import trace
+
+    torch.compiler.reset()
+    model = torch.compile(traced_models.BranchInInnerForward(), backend="eager", fullgraph=True)
+    with pytest.raises(torch._dynamo.exc.Unsupported), trace(root=counted_models.ROOT) as recorded:
+        model(torch.ones(3))
+    torch.compiler.reset()
+    (site,) = recorded.result.sites
+    assert (site.gb_id, site.kind) == ("GB0170", "Data-dependent branching")
+    assert (site.source.strip(), site.place.function) == ("if x.mean() > 0.5:", "forward")
+    assert (site.events, recorded.result.totals.skipped) == (1, 0)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs process groups")
 def test_ctrl_c_leaves_the_trace_of_a_program_that_never_compiles(folder: Path) -> None:
     command = [

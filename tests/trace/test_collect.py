@@ -207,6 +207,12 @@ def test_statement_that_stands_twice_in_a_function_is_two_sites(tmp_path: Path) 
     assert [site.place.line for site in compared.sites] == [16]
 
 
+def test_break_in_code_that_is_in_no_file_is_a_site(tmp_path: Path) -> None:
+    collector = Collector(project(tmp_path))
+    collector.add([run()[0], events.Break(0, 0, branch("<string>"), ())])
+    assert [(site.place.path, site.place.line) for site in collector.trace("python").sites] == [("<string>", 6)]
+
+
 def test_trace_without_source_holds_none(tmp_path: Path) -> None:
     text = document.as_json(traced(project(tmp_path), source=False))
     assert "x.sum()" not in text

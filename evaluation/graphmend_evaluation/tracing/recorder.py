@@ -36,6 +36,8 @@ _METRICS = (
     "dynamo_time_before_restart_s",
     "fail_type",
     "fail_reason",
+    "fail_user_frame_filename",
+    "fail_user_frame_lineno",
     "is_forward",
 )
 _TRACEBACK = "Traceback (most recent call last):"
