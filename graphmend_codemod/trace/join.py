@@ -252,6 +252,8 @@ def _numpy_numbers(site: Site) -> Iterable[str]:
 def _elsewhere(site: Site) -> str:
     if site.where == TORCH:
         return "The break is inside torch: see its page; without a setting, keep the call outside the compiled region."
+    if site.place.path.startswith("<"):
+        return "The code is in no file (`python -c`, `exec`): put it into one of the project to have it fixed."
     if site.place.path.startswith("python3."):
         return "The break is in Python's own library: keep the call outside the compiled region."
     package = site.place.path.removeprefix("site-packages/").partition("/")[0]

@@ -105,6 +105,14 @@ def test_break_in_a_library_is_told_apart_with_the_line_that_calls_it(folder: Pa
     assert "The break is in zoo, not in this project" in shown
 
 
+def test_break_in_code_of_no_file_is_not_said_to_be_a_library_s(folder: Path) -> None:
+    trace = traced(folder)
+    place = SourceLine("<string>", 4, "f", LIBRARY)
+    site = replace(trace.sites[0], place=place, own=None, own_source="", stack=(place,))
+    answer = join(replace(trace, sites=(site,)), load_settings(folder), cache=False).answers[0]
+    assert answer.steps[0].startswith("The code is in no file (`python -c`, `exec`)")
+
+
 def test_foreign_text_cannot_move_the_cursor(folder: Path) -> None:
     found = traced(folder)
     evil = replace(found.sites[0], source="x = '\x1b[2J\u202e'", kind="\x1b]0;title\x07", reason="\x1b[31m")
