@@ -180,9 +180,10 @@ def _check(args: argparse.Namespace) -> None:
                 f"{path}: is a folder; name a file" if path.is_dir() else f"{path}: there is no folder {path.parent}"
             )
     if args.open or args.html is not None:
-        from graphmend_codemod.core import extras
+        from importlib.util import find_spec
 
-        extras.require("eval", "the page")
+        if find_spec("jinja2") is None:  # of the extra `eval`, whose torch the page can do without
+            raise options.CommandError("the page needs jinja2; run `pip install jinja2` where graphmend is installed")
 
 
 def _trace(args: argparse.Namespace, settings: Settings) -> tuple[Trace, int]:

@@ -113,6 +113,14 @@ def test_break_in_code_of_no_file_is_not_said_to_be_a_library_s(folder: Path) ->
     assert answer.steps[0].startswith("The code is in no file (`python -c`, `exec`)")
 
 
+def test_page_without_jinja_is_told_of_before_anything_runs(
+    folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["trace", "--html", "page.html", "--", "no-such-program"]) == 2
+    assert "the page needs jinja2; run `pip install jinja2`" in capsys.readouterr().err
+
+
 def test_foreign_text_cannot_move_the_cursor(folder: Path) -> None:
     found = traced(folder)
     evil = replace(found.sites[0], source="x = '\x1b[2J\u202e'", kind="\x1b]0;title\x07", reason="\x1b[31m")
