@@ -234,7 +234,7 @@ class Evaluator:
         other = operands[0] if operands[1] == NONE else operands[1]
         if other == NONE:
             return isinstance(node.ops[0], ast.Is)
-        if other.is_tensor:
+        if other.is_tensor and not other.hint:  # `x: Tensor` is said of arguments that are None, too
             return isinstance(node.ops[0], ast.IsNot)
         return None
 

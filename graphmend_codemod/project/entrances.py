@@ -21,6 +21,10 @@ _OF_OTHER_THINGS = frozenset(
 )
 """Packages whose classes are no modules, but for those that are known to be."""
 
+_METRICS = "torchmetrics."
+_OF_METRICS = ("update", "compute")
+"""What `forward` of a metric calls, which is in the library."""
+
 _DRIVERS = (".zero_grad()", ".load_state_dict()")
 """What classes call that train models or load their weights: they call compiled code and are none themselves."""
 
@@ -47,6 +51,9 @@ def entrances(index: ProjectIndex, module: Module, traced: frozenset[tuple[str, 
         if methods and index.is_module(qualified):
             again = [each for each in every.get(item.qualname, ()) if each.name in CALLS and each not in methods]
             for method in (*methods, *again):
+                yield Step(module, method, qualified, f"{method.name} of {item.qualname}")
+        elif any(base.startswith(_METRICS) for base in index.linear(qualified)[1:]):
+            for method in (defined[name] for name in _OF_METRICS if name in defined):
                 yield Step(module, method, qualified, f"{method.name} of {item.qualname}")
         elif "forward" in defined and _is_others_module(index, qualified, defined["forward"]):
             yield Step(module, defined["forward"], qualified, f"forward of {item.qualname}")
@@ -147,6 +154,21 @@ def _methods(index: ProjectIndex, qualified: str, package: str) -> Iterator[Step
         for method in methods.values():
             if method.name == "__call__" or not method.name.startswith("_"):
                 yield Step(module, method, qualified, f"{item.qualname}, which {package} exports")
+
+
+def called_by_library(index: ProjectIndex, qualified: str) -> Iterator[str]:
+    """The methods that a library calls while it constructs an instance: `@pydantic.field_validator("time")`.
+
+    The class inherits from one of the library, and a decorator from there marks the method.
+    """
+    line = index.linear(qualified)
+    outside = {base.partition(".")[0] for base in line if "." in base and index.class_summary(base) is None}
+    for known in filter(None, map(index.class_summary, line)) if outside - _OF_OTHER_THINGS else ():
+        module, item = known
+        for method in module.methods.get(item.qualname, {}).values():
+            marks = (index.scoped(module, None, each.partition("(")[0]) for each in method.decorators)
+            if not outside.isdisjoint(each.partition(".")[0] for each in marks if each is not None):
+                yield method.name
 
 
 def _takes_tensors(index: ProjectIndex, module: Module, function: FunctionSummary) -> bool:

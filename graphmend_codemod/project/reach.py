@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Set
 
-from graphmend_codemod.project.assigned_functions import AssignedFunctions
+from graphmend_codemod.project.assigned_functions import AssignedFunctions, HandedFunctions
 from graphmend_codemod.project.class_inference import Receivers
-from graphmend_codemod.project.entrances import CALLS, Step, entrances, offered, takes_self
+from graphmend_codemod.project.entrances import CALLS, Step, called_by_library, entrances, offered, takes_self
 from graphmend_codemod.project.index import families
 from graphmend_codemod.project.index.definitions import CONSTRUCTORS, Module
 from graphmend_codemod.project.index.facts import ReachedFunction
@@ -52,6 +52,7 @@ class Search:
         self._found: dict[tuple[str, str, int], tuple[Step, set[str | None]]] = {}
         self._subclasses = Subclasses(index, self._modules)
         self._assigned = AssignedFunctions(index, self._modules, layers=self._follows_layers())
+        self._handed = HandedFunctions(index, self._modules, self._subclasses)
         self._stops: dict[tuple[str, str, int], bool] = {}
         self._called: set[tuple[str, str]] = set()
         self._looked_up: set[tuple[str, str, bool]] = set()
@@ -287,7 +288,7 @@ class Search:
         key = (owner, "?constructed")
         if key not in self._called and not self._index.is_module(owner):
             self._called.add(key)
-            for name in _CONSTRUCTION:
+            for name in (*_CONSTRUCTION, *called_by_library(self._index, owner)):
                 self._first(self._index.linear(owner), name, via)
 
     # -- instances -----------------------------------------------------------------------------------------------
@@ -334,10 +335,12 @@ class Search:
         if own is None or (own, name, called) in self._looked_up:
             return
         self._looked_up.add((own, name, called))
-        rows = self._assigned.to(name)
-        if not rows:
+        rows, keepers = self._assigned.to(name), self._assigned.keepers(name) if called else ()
+        if not rows and not keepers:
             return
         family = {*self._index.linear(own), *self._subclasses.of(own)}
+        for handing, given in self._handed.to([each for each in keepers if each in family]):
+            self._passed(Step(handing.module, handing.function, handing.owner, step.via), given)
         for owner, module, item, value in rows:
             if owner in family:
                 scope = module.functions.get(f"{item.qualname}.__init__")
@@ -345,7 +348,6 @@ class Search:
 
     def _value(self, module: Module, value: Value, scope: FunctionSummary | None, step: Step, called: bool) -> None:
         """Reach what an assigned value is or holds: a function, also a wrapped one, a table's members, an instance."""
-        inside = Step(module, scope or _NOWHERE, step.own, step.via)
         names = [*value.holds]
         if value.kind == "other" and value.spelled:
             names.append(value.spelled)
@@ -359,7 +361,7 @@ class Search:
                 elif self._index.class_summary(callee) is not None:
                     self._tables(callee, step.via)
         for name in names:
-            self._passed(inside, name)
+            self._passed(Step(module, scope or _NOWHERE, step.own, step.via), name)
 
     def _passed(self, step: Step, name: str) -> None:
         root, _, rest = name.partition(".")

@@ -35,6 +35,74 @@ def test_forward_leads_to_functions_methods_and_properties(tmp_path: Path) -> No
     assert found == {"A.forward", "A.step", "A.bias", "helper", "deeper"}
 
 
+def test_a_constructor_hands_functions_to_what_keeps_and_calls_them(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        def squash(x): return x
+        def spare(x): return x
+        class Cell(nn.Module):
+            def __init__(self, start, activation):
+                super().__init__()
+                self.start, self.activation = start, activation
+            def forward(self, x): return self.activation(self.start(x))
+        class Leaky(Cell):
+            def __init__(self): super().__init__(start=self.begin, activation=None)
+            def begin(self, x): return x
+            def unused(self, x): return x
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cell = Cell(None, squash)
+            def forward(self, x): return self.cell(x)
+        class Kept(nn.Module):
+            def __init__(self, hook):
+                super().__init__()
+                self.hook = hook
+            def forward(self, x): return x
+        class Keeps(Kept):
+            def __init__(self): super().__init__(spare)
+        """,
+    )
+    assert found == {"Cell.forward", "Model.forward", "Kept.forward", "Leaky.begin", "squash"}
+
+
+def test_a_library_calls_the_methods_that_it_marks_while_it_constructs(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        from pydantic import BaseModel, field_validator
+        from functools import wraps
+        class Inputs(BaseModel):
+            time: torch.Tensor
+            @field_validator("time", mode="before")
+            @classmethod
+            def positive(cls, value): return value
+            def unused(self): return 1
+        class A(nn.Module):
+            def forward(self, x): return Inputs(time=x).time
+        """,
+    )
+    assert found == {"A.forward", "Inputs.positive"}
+
+
+def test_forward_of_a_metric_is_in_the_library(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        from torchmetrics import Metric
+        class Base(Metric):
+            def update(self, x): self.total = self.loss(x)
+            def loss(self, x): return x
+            def spare(self, x): return x
+        class Worst(Base):
+            def compute(self): return self.total
+            def loss(self, x): return x
+        """,
+    )
+    assert found == {"Base.update", "Base.loss", "Worst.loss", "Worst.compute"}
+
+
 def test_a_class_that_is_no_module_has_no_forward(tmp_path: Path) -> None:
     assert in_module(tmp_path, "class A:\n    def forward(self, x): return x\n") == set()
 

@@ -112,3 +112,62 @@ def test_no_edit_relies_on_it(tmp_path: Path) -> None:
     result = api.fix((), Settings(tmp_path), write=False, cache=False)
     assert not result.fixes
     assert any("may be a tensor" in (each.declined or "") for each in result.remaining)
+
+
+def test_an_annotated_number_that_is_given_a_tensor(tmp_path: Path) -> None:
+    model = """
+        import torch
+        from torch import nn
+
+        def mask_of(lengths, size: int | None = None):
+            if size is None:
+                size = lengths.max()
+            return torch.arange(size) < lengths[:, None]
+
+        class Model(nn.Module):
+            def forward(self, x, lengths):
+                return x * mask_of(lengths)
+    """
+    assert _found(tmp_path, {"pkg/model.py": model}) == {"return torch.arange(size) < lengths[:, None]"}
+
+
+def test_an_argument_annotated_as_a_tensor_may_be_none(tmp_path: Path) -> None:
+    model = """
+        import torch
+        from torch import nn
+
+        class Model(nn.Module):
+            def forward(self, x: torch.Tensor, places: torch.Tensor):
+                if places is not None:
+                    return x[places]
+                return torch.unique(x)
+    """
+    assert _found(tmp_path, {"pkg/model.py": model}) == {"return torch.unique(x)"}
+
+
+def test_a_class_that_inherits_from_a_library_is_constructed(tmp_path: Path) -> None:
+    model = """
+        import torch
+        from torch import nn
+        from .parts import Checked, Plain
+
+        class Model(nn.Module):
+            def forward(self, x):
+                if x.sum() > 3:
+                    x = x + 1
+                Plain(x=x)
+                return Checked(x=x).x
+    """
+    parts = """
+        from pydantic import BaseModel
+
+        class Plain:
+            def __init__(self, x): self.x = x
+
+        class Base(BaseModel): ...
+
+        class Checked(Base):
+            x: object
+    """
+    found = _found(tmp_path, {"pkg/model.py": model, "pkg/parts.py": parts})
+    assert found == {"if x.sum() > 3:", "return Checked(x=x).x"}

@@ -11,12 +11,14 @@ from collections.abc import Iterable
 from typing import Any
 
 _KEPT: list[Any] = []
+_COMPILE: list[Any] = []
 
 
 def install() -> None:
     """Declare the operators of torchvision for which its Python code registers fakes; call before importing it."""
     import torch
 
+    _COMPILE.append(torch.compile)
     if importlib.util.find_spec("torchvision") is None or _KEPT:
         return
     made: Any = torch.library.Library
@@ -56,7 +58,12 @@ def _anything(name: str) -> Any:
 
 
 def let_operators_pass() -> None:
-    """Take away torchvision's test for its binary operators; call when a model's modules are imported."""
+    """Take away torchvision's test for its binary operators; call when a model's modules are imported.
+
+    Also what Lightning puts in the place of `torch.compile`: it copies the options, and a backend may hold a lock.
+    """
+    if _COMPILE:
+        sys.modules["torch"].compile = _COMPILE[0]  # type: ignore[attr-defined]
     for name, module in list(sys.modules.items()):
         if name.startswith("torchvision.ops.") and hasattr(module, "_assert_has_ops"):
             vars(module)["_assert_has_ops"] = _nothing

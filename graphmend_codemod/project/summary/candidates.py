@@ -74,9 +74,10 @@ REFUSED_WITH_OWNER = frozenset(
 """Those of which only the last two parts tell."""
 COMPILED = frozenset(
     """Levenshtein PIL SimpleITK annoy av cupy cv2 decord editdistance faiss h5py hnswlib imageio kaldiio lap
-    lapsolver librosa lightgbm lmdb matplotlib nibabel numba onnxruntime open3d ot pandas parselmouth pesq polars
-    pyarrow pycocotools pydub pywt pyworld rasterio rdkit resampy sentencepiece shapely skimage sklearn soundfile soxr
-    statsmodels tifffile tokenizers trimesh webrtcvad xgboost""".split()
+    lapsolver librosa lightgbm lmdb matplotlib monotonic_align monotonic_alignment_search nibabel numba onnxruntime
+    open3d ot pandas parselmouth pesq polars pyarrow pycocotools pydantic pydub pywt pyworld rasterio rdkit resampy
+    sentencepiece shapely skimage sklearn soundfile soxr statsmodels tifffile tokenizers trimesh
+    webrtcvad xgboost""".split()
 )
 """Libraries with extensions of their own, by the names that they are imported by."""
 FOREIGN = COMPILED | {"scipy"}

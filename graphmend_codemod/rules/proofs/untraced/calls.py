@@ -23,7 +23,7 @@ from graphmend_codemod.rules.proofs.untraced.evidence import (
     is_tensor_or_number,
     steps_through_tensor,
 )
-from graphmend_codemod.rules.proofs.untraced.foreign import of_foreign_object
+from graphmend_codemod.rules.proofs.untraced.foreign import made_foreign, of_foreign_object
 from graphmend_codemod.rules.proofs.untraced.kinds import CAPTURE, Ask, Untraced
 from graphmend_codemod.rules.proofs.untraced.layers import constructed, recurrent
 from graphmend_codemod.rules.proofs.untraced.subscripts import sized_by
@@ -297,6 +297,6 @@ def custom_function(site: Site, node: ast.Call, called: str | None) -> Untraced 
 
 CALLS: tuple[Ask, ...] = (
     found, compared, apart, ordered, given_generator, differentiable, drawn, by_name, read, sized, recurrent,
-    constructed, custom_function, of_foreign_object,
+    constructed, custom_function, of_foreign_object, made_foreign,
 )  # fmt: skip
 CALLS_IN_LOOPS: tuple[Ask, ...] = (found, apart, read, sized)

@@ -24,6 +24,26 @@ def of_foreign_object(site: Site, node: ast.Call, called: str | None) -> Untrace
     return Untraced(node, "uses an object of a library that is not written with torch", advice)
 
 
+def made_foreign(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`Inputs(time=time)`, where `Inputs` is a class of the project that inherits from `pydantic.BaseModel`."""
+    base = next((each for each in _bases(site, called) if each.partition(".")[0] in FOREIGN), None) if called else None
+    if base is None:
+        return None
+    advice = (
+        f"Dynamo does not trace the constructor of `{base}`; manually make the object before the compiled function, "
+        "or check and convert the values without it under `torch.compiler.is_compiling()`"
+    )
+    return Untraced(node, "constructs an object of a library that is not written with torch", advice)
+
+
+def _bases(site: Site, qualified: str, depth: int = 4) -> Iterator[str]:
+    """What a class of the project inherits from, near and far."""
+    facts = site.evaluator.scope.index.class_facts(qualified) if depth else None
+    for base in facts.bases if facts is not None else ():
+        yield base
+        yield from _bases(site, base, depth - 1)
+
+
 def _classes(site: Site, owner: ast.expr) -> Iterator[str]:
     """The libraries that the classes come from that an object may have."""
     names: list[str | None] = [site.value(owner).instance_of]

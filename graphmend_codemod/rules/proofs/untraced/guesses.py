@@ -128,8 +128,10 @@ def _says_tensor(guess: Guess, source: Source) -> bool | None:
     given = next((each for each in parameters(source.frame.node) if each.arg == name), None)
     if given is None:
         return None
-    if given.annotation is not None:
-        return _TENSOR.fullmatch(ast.unparse(given.annotation)) is not None
+    if given.annotation is not None and _TENSOR.fullmatch(ast.unparse(given.annotation)) is not None:
+        return True
+    if given.annotation is not None:  # `size: int | None = None` says nothing of what the function puts there
+        return None if is_assigned(source.frame.node, name) else False
     default = next((default for each, default in defaults_of(source.frame.node) if each is given), None)
     plain = isinstance(default, ast.Constant) and default.value is not None
     return False if plain and not is_assigned(source.frame.node, name) else None
