@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from graphmend_codemod.project.catching import catching_modules
-from graphmend_codemod.project.entrances import Step
+from graphmend_codemod.project.entrances import Step, called_by_library
 from graphmend_codemod.project.index.definitions import Module
 from graphmend_codemod.project.index.facts import ReachedFunction
 from graphmend_codemod.project.index.project_index import ProjectIndex
@@ -55,6 +55,12 @@ class _Caught(Search):
         return ()  # that a package exports a function says nothing of who catches its exceptions
 
     def _roots(self, module: Module) -> None:
+        for item in module.summary.classes:
+            qualified = f"{module.summary.name}.{item.qualname}"
+            for name in called_by_library(self._index, qualified):
+                method = module.methods.get(item.qualname, {}).get(name)
+                if method is not None:
+                    self._add(module, method, qualified, f"the library that calls {item.qualname}.{name}")
         for function in module.summary.functions:
             if not function.caught:
                 continue

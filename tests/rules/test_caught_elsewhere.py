@@ -319,3 +319,20 @@ def test_that_a_package_exports_a_function_does_not_make_a_script_of_it(tmp_path
     found = api.check([tmp_path], Settings(tmp_path), cache=False)
     (number,) = (each for each in found.findings if each.code == "GM401")
     assert number.declined is None
+
+
+def test_a_library_may_catch_what_a_method_raises_that_it_calls(tmp_path: Path) -> None:
+    tail = """
+
+from pydantic import BaseModel, field_validator
+
+
+class Inputs(BaseModel):
+    x: object
+
+    @field_validator("x")
+    @classmethod
+    def positive(cls, x):
+        return checked(x)
+"""
+    assert "may be caught: the library that calls Inputs.positive" in _finding(tmp_path, "Inputs(x=x)", tail)
