@@ -248,7 +248,8 @@ def tensor_function(
             mask = evaluator.value(rest[0], env) if rest else UNKNOWN
             return names.tensor(base.dtype, evaluator.broadcast([base, mask]), grad=base.grad, fresh=True)
         widens = name in torch_api.AUTOCAST_TO_FLOAT32 and base.dtype not in {"torch.float32", "torch.float64"}
-        kept = None if widens else base.dtype
+        widened = f"float:{names.new('dtype')}" if base.is_floating else None
+        kept = widened if widens else base.dtype
         dtype = _dtype_argument(evaluator, node, env) or kept
         if name in {"softmax", "log_softmax", "cumsum", "cumprod"} and _may_give_dtype(evaluator, node, env, rest):
             dtype = None

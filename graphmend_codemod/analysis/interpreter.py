@@ -245,7 +245,9 @@ class Evaluator:
         shapes = {value.shape for value in operands if value.kind is ValueKind.TENSOR and value.shape != SCALAR}
         if not shapes:
             return SCALAR
-        return shapes.pop() if len(shapes) == 1 else None
+        # What a reduction with `keepdim=True` leaves of a shape has ones in the place of some of its sizes.
+        whole = {each for each in shapes if not any(str(each).startswith(f"kept:{other}:") for other in shapes)}
+        return whole.pop() if len(whole) == 1 else None
 
     def _bin_op(self, node: ast.BinOp, env: Env) -> Value:
         left, right = self.value(node.left, env), self.value(node.right, env)

@@ -6,7 +6,7 @@ A need is a shape, by its name, and a condition on a tensor of that shape, which
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.scope import dotted
@@ -18,13 +18,23 @@ _OVER = frozenset("sum mean amax amin any all std var logsumexp".split())
 """These take several dimensions as well."""
 _NO_DIMENSION = frozenset({"normalize", "std", "var"})
 """Another argument than the dimension comes first, or may."""
+_TURNS = frozenset("transpose swapaxes swapdims unsqueeze squeeze flatten".split())
+_TALLEST_NEW = frozenset({"unsqueeze"})
+"""A new dimension may come behind the last one."""
 
 
 class ShapeNeed(NamedTuple):
-    """A condition on the tensors of one shape; `{0}` stands for one of them."""
+    """A condition on the tensors of one shape; `{0}` stands for one of them.
+
+    Where `shape` is `NAMED`, the condition is whole: it names its tensors, and asks nothing before what is in it.
+    """
 
     shape: str
     condition: str
+
+
+NAMED = "~"
+"""Sorts behind the names of shapes: what such a condition computes, others may have to ask for first."""
 
 
 def of_call(node: ast.Call, name: str, first: ast.expr, tensor: Value) -> frozenset[ShapeNeed] | None:
@@ -32,6 +42,8 @@ def of_call(node: ast.Call, name: str, first: ast.expr, tensor: Value) -> frozen
     if tensor.shape is None or not tensor.is_tensor:
         return None
     rest = [each for each in node.args if each is not first]
+    if name in _TURNS:
+        return _of_turn(name, tensor, [*rest, *(word.value for word in node.keywords)])
     if name in NOT_FOR_EMPTY and not rest and not node.keywords:
         return _needs(tensor, ["{0}.numel() > 0"])
     if name not in _ALONG | _OVER or len(rest) > 1 or (rest and name in _NO_DIMENSION):
@@ -49,6 +61,46 @@ def of_call(node: ast.Call, name: str, first: ast.expr, tensor: Value) -> frozen
     rank = max(each + 1 if each >= 0 else -each for each in dimensions)
     empty = ["{0}.numel() > 0"] if name in NOT_FOR_EMPTY else []
     return _needs(tensor, [*([f"{{0}}.dim() > {rank - 1}"] if rank > 1 else []), *empty])
+
+
+def _of_turn(name: str, tensor: Value, given: list[ast.expr]) -> frozenset[ShapeNeed] | None:
+    """`x.transpose(-1, -2)`, `x.unsqueeze(1)`: the dimensions exist."""
+    dimensions = [number for each in given if (number := _whole(each)) is not None]
+    if not dimensions or len(dimensions) != len(given) or (name == "flatten" and len(given) > 1):
+        return None
+    rank = max(each + 1 if each >= 0 else -each for each in dimensions) - (name in _TALLEST_NEW)
+    return _needs(tensor, [f"{{0}}.dim() > {rank - 1}"] if rank > 0 else [])
+
+
+def of_operands(left: ast.expr, right: ast.expr) -> frozenset[ShapeNeed] | None:
+    """What an elementwise operation needs in order to broadcast; None where it is too much to ask.
+
+    What was turned has the shape of the other one or does not fit; others may have ones where the other has more.
+    """
+    one, other = ast.unparse(left), ast.unparse(right)
+    if len(one) + len(other) > _LONGEST or dotted(left) is dotted(right) is None:
+        return None
+    if any(isinstance(part, (ast.Lambda, ast.NamedExpr)) for each in (left, right) for part in ast.walk(each)):
+        return None
+    one, other = (text if _binds_tightly(node) else f"({text})" for node, text in ((left, one), (right, other)))
+    if _is_turned(left) or _is_turned(right):
+        return frozenset({ShapeNeed(NAMED, f"{one}.shape == {other}.shape")})
+    pairs = f"zip({one}.shape[::-1], {other}.shape[::-1])"
+    return frozenset({ShapeNeed(NAMED, f"all(m == n or 1 in (m, n) for m, n in {pairs})")})
+
+
+_LONGEST = 60
+
+
+def _is_turned(node: ast.expr) -> bool:
+    """`x.transpose(-1, -2)`."""
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _TURNS - {"flatten"}
+    )
+
+
+def _binds_tightly(node: ast.expr) -> bool:
+    return isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
 
 
 def _dimensions(node: ast.expr, name: str) -> list[int] | None:
@@ -96,8 +148,15 @@ def _in_range(place: int, node: ast.expr) -> list[str] | None:
     return [f"{{0}}.shape[{place}] > {number if number >= 0 else -number - 1}"]
 
 
+def in_order(needs: Iterable[ShapeNeed]) -> list[ShapeNeed]:
+    """The needs in an order in which each may be asked: what computes a part of another one comes before it."""
+    return sorted(needs, key=lambda need: (need.shape == NAMED, len(need.condition), need))
+
+
 def asked(need: ShapeNeed, env: Mapping[str, Value], *, attributes: bool = False) -> str | None:
     """The condition, of a name that holds a tensor of the shape, or an attribute; None where there is none."""
+    if need.shape == NAMED:
+        return need.condition
     for name, value in env.items():
         if value.is_tensor and value.shape == need.shape and (attributes or "." not in name):
             return need.condition.format(name)
@@ -106,7 +165,8 @@ def asked(need: ShapeNeed, env: Mapping[str, Value], *, attributes: bool = False
 
 def names_in(need: ShapeNeed) -> set[str]:
     """The names that a condition reads, but for the tensor."""
-    return {part.id for part in ast.walk(ast.parse(need.condition.format("None"))) if isinstance(part, ast.Name)}
+    text = need.condition if need.shape == NAMED else need.condition.format("None")
+    return {part.id for part in ast.walk(ast.parse(text)) if isinstance(part, ast.Name)}
 
 
 def either(test: str, needs: frozenset[ShapeNeed]) -> Iterator[ShapeNeed]:

@@ -7,12 +7,23 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.analysis import shape_needs, torch_api
+from graphmend_codemod.analysis.argument_limits import (
+    FOR_ANY_DTYPE,
+    LARGEST_FLOAT,
+    OF_ANY_DTYPE,
+    finite_operator,
+    has_builtins,
+    is_no_bool,
+    is_own,
+    is_size,
+    why_it_may_not_fit,
+)
 from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.literals import number_of
 from graphmend_codemod.analysis.patterns import all_given, is_name, same
 from graphmend_codemod.analysis.shape_needs import ShapeNeed
 from graphmend_codemod.analysis.torch_api import NOT_FOR_EMPTY
-from graphmend_codemod.analysis.values import SCALAR, Origin, Value, ValueKind, is_floating_dtype
+from graphmend_codemod.analysis.values import ValueKind, is_floating_dtype
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.interpreter import Env, Evaluator
@@ -28,9 +39,11 @@ _COSTLY = frozenset(
 # `positive` takes no bool.
 _ANY_DTYPE = (torch_api.SAME_ANY_DTYPE - {"positive"}) | frozenset(
     {"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "any", "all"}
+    | {"transpose", "swapaxes", "swapdims", "unsqueeze", "squeeze", "flatten"}
 )
 
 
+_MAKES_SIZES = frozenset({"zeros", "ones", "empty"})
 _NOT_FOR_EVERY_SHAPE = frozenset("tril triu flip normalize cumsum cumprod softmax log_softmax".split())
 _CLAMPS = frozenset("clamp clip clamp_min clamp_max hardtanh full_like".split())
 _TAKES_SLOPE = frozenset({"leaky_relu"})
@@ -38,18 +51,15 @@ _TENSORS_ALONE = frozenset(
     """maximum minimum fmax fmin atan2 arctan2 logaddexp logaddexp2 hypot heaviside nextafter isclose
     logical_and logical_or logical_xor""".split()
 )
-_WIDE = frozenset({"torch.bfloat16", "torch.float32", "torch.float64"})
-_LARGEST_HALF = 65504.0
-_LARGEST_FLOAT = 3.4e38
-_SMALLEST_FLOAT = 1.2e-38
 
 
 class Hazards(NamedTuple):
     """What was found about an expression.
 
     `impure` says why it must not run when eager would not run it, None if it may. `raises` says why it may raise there.
-    `needs_floating` are tensors (source text) that must be floating for it not to raise. `finite` is true when a zero
-    gradient that flows into it stays zero.
+    `needs_floating` are tensors (source text) that must be floating for it not to raise, or for its dtype to follow
+    from theirs; it does not raise where only the `strict` ones are. `finite` is true when a zero gradient that flows
+    into it stays zero.
     """
 
     impure: str | None = None
@@ -57,6 +67,7 @@ class Hazards(NamedTuple):
     needs_floating: frozenset[str] = frozenset()
     finite: bool = True
     needs_shapes: frozenset[ShapeNeed] = frozenset()
+    strict: frozenset[str] = frozenset()
 
     def __and__(self, other: Hazards) -> Hazards:
         return Hazards(
@@ -65,13 +76,16 @@ class Hazards(NamedTuple):
             self.needs_floating | other.needs_floating,
             self.finite and other.finite,
             self.needs_shapes | other.needs_shapes,
+            self.strict | other.strict,
         )
 
     @property
     def unconditional(self) -> Hazards:
         """The hazards where no shapes can be asked for."""
         need = min(self.needs_shapes, default=None)
-        reason = self.raises or (None if need is None else "it may raise for some shapes")
+        operands = need is not None and need.shape == shape_needs.NAMED
+        why = "its operands may not broadcast" if operands else "it may raise for some shapes"
+        reason = self.raises or (None if need is None else why)
         return self._replace(raises=reason, needs_shapes=frozenset())
 
 
@@ -217,9 +231,15 @@ def _elementwise(evaluator: Evaluator, operands: list[ast.expr], env: Env, text:
     if any(value.optional for value in tensors):
         return Hazards(raises=f"an operand of `{_clip(text)}` may be None")
     shapes = {value.shape for value in tensors}
-    if len(shapes) > 1 and len(shapes - {SCALAR}) > 1:
-        return Hazards(raises=f"the operands of `{_clip(text)}` may not broadcast")
+    if len(shapes) > 1 and evaluator.broadcast(tensors) is None:
+        named = [each for each, value in zip(operands, values, strict=True) if value.kind is ValueKind.TENSOR]
+        needs = shape_needs.of_operands(*named) if len(named) == 2 and has_builtins(evaluator) else None
+        return Hazards(needs_shapes=needs) if needs else Hazards(raises=_may_not_broadcast(text))
     return FREE
+
+
+def _may_not_broadcast(text: str) -> str:
+    return f"the operands of `{_clip(text)}` may not broadcast"
 
 
 def _clip(text: str) -> str:
@@ -237,26 +257,16 @@ def _operator(evaluator: Evaluator, node: ast.BinOp, env: Env) -> Hazards:
     needs = frozenset(
         short(operand)
         for operand, value in ((node.left, left), (node.right, right))
-        if value.kind is ValueKind.TENSOR and not is_floating_dtype(value.dtype)
+        if value.kind is ValueKind.TENSOR
+        and not is_floating_dtype(value.dtype)
+        # What a name holds is asked, for the dtype of the result follows from it; what is computed takes part as it is.
+        and not (isinstance(node.op, FOR_ANY_DTYPE) and not isinstance(operand, (ast.Name, ast.Attribute)))
     )
-    return hazards & Hazards(needs_floating=needs, finite=_finite_operator(evaluator, node, left))
-
-
-def _finite_operator(evaluator: Evaluator, node: ast.BinOp, left: Value) -> bool:
-    """True where a zero gradient stays zero: the operator multiplies it with nothing but a finite number."""
-    if isinstance(node.op, (ast.Add, ast.Sub, ast.BitAnd, ast.BitOr, ast.BitXor)):
-        return True
-    factor = number_of(evaluator, node.right if left.kind is ValueKind.TENSOR else node.left)
-    if factor is None:
-        return False
-    if isinstance(node.op, ast.Mult):
-        return abs(factor) <= _LARGEST_FLOAT
-    # A divisor that rounds to zero in float32 makes an infinite factor, as does a number that is divided.
-    return (
-        isinstance(node.op, ast.Div)
-        and left.kind is ValueKind.TENSOR
-        and _SMALLEST_FLOAT <= abs(factor) <= _LARGEST_FLOAT
-    )
+    tensors = [each for each, value in ((node.left, left), (node.right, right)) if value.kind is ValueKind.TENSOR]
+    plain = isinstance(node.op, FOR_ANY_DTYPE) or (isinstance(node.op, ast.Sub) and all(map(is_no_bool, tensors)))
+    exponent = number_of(evaluator, node.right) if isinstance(node.op, ast.Pow) else None
+    strict = frozenset() if plain or (exponent is not None and exponent >= 0 and is_no_bool(node.left)) else needs
+    return hazards & Hazards(needs_floating=needs, finite=finite_operator(evaluator, node, left), strict=strict)
 
 
 def _unary(evaluator: Evaluator, node: ast.UnaryOp, env: Env) -> Hazards:
@@ -266,7 +276,8 @@ def _unary(evaluator: Evaluator, node: ast.UnaryOp, env: Env) -> Hazards:
     if value.kind is ValueKind.UNKNOWN:
         return Hazards(raises=f"cannot infer the type of `{short(node.operand)}`")
     if value.kind is ValueKind.TENSOR and isinstance(node.op, ast.USub) and not is_floating_dtype(value.dtype):
-        return Hazards(needs_floating=frozenset({short(node.operand)}))
+        needs = frozenset({short(node.operand)})
+        return Hazards(needs_floating=needs, strict=needs)
     return FREE
 
 
@@ -308,7 +319,8 @@ def _builtin(evaluator: Evaluator, node: ast.Call, env: Env, qualified: str | No
         argument = node.args[0] if node.args else None
         tensor = evaluator.value(argument.value, env) if isinstance(argument, ast.Attribute) else None
         if tensor is not None and tensor.kind is ValueKind.TENSOR and not is_floating_dtype(tensor.dtype):
-            return Hazards(needs_floating=frozenset({short(argument.value)}))  # type: ignore[union-attr]
+            needs = frozenset({short(argument.value)})  # type: ignore[union-attr]
+            return Hazards(needs_floating=needs, strict=needs)
     return FREE
 
 
@@ -330,19 +342,25 @@ def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, firs
     finite = name in torch_api.FINITE_DERIVATIVE and not any(word.arg == "alpha" for word in node.keywords)
     if name in _TAKES_SLOPE:
         finite = finite and all(
-            abs(number_of(evaluator, each) or math.inf) <= _LARGEST_FLOAT for each in node.args if each is not first
+            abs(number_of(evaluator, each) or math.inf) <= LARGEST_FLOAT for each in node.args if each is not first
         )
         finite = finite and not any(word.arg != "inplace" for word in node.keywords)
     if first is None:
         return Hazards(finite=finite)
+    if name in {"tensor", "scalar_tensor"} and number_of(evaluator, first) is not None:
+        return Hazards(finite=finite)
     value = evaluator.value(first, env)
-    floating = is_floating_dtype(value.dtype) or name in _ANY_DTYPE
+    computed = not isinstance(first, (ast.Name, ast.Attribute))
+    quotient = isinstance(first, ast.BinOp) and isinstance(first.op, ast.Div)  # floating or complex, whatever it is of
+    floating = is_floating_dtype(value.dtype) or name in _ANY_DTYPE or quotient
+    floating = floating or (computed and name in OF_ANY_DTYPE)
     needs = frozenset() if floating else frozenset({short(first)})
     shapes = shape_needs.of_call(node, name, first, value)
     raises = None if shapes is not None else _why_it_may_raise(evaluator, node, env, name, first)
     if name in torch_api.CREATION:
         needs = frozenset()
-    return Hazards(raises=raises, needs_floating=needs, finite=finite, needs_shapes=shapes or frozenset())
+    strict = frozenset() if name in OF_ANY_DTYPE else needs
+    return Hazards(None, raises, needs, finite, shapes or frozenset(), strict)
 
 
 def _why_it_may_raise(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: ast.expr) -> str | None:
@@ -351,43 +369,28 @@ def _why_it_may_raise(evaluator: Evaluator, node: ast.Call, env: Env, name: str,
     dimension = next((word.value for word in node.keywords if word.arg == "dim"), None)
     unclear = f"`{short(node)}` may raise for some arguments"
     if name in torch_api.BINARY | torch_api.TO_BOOL and rest:
-        return _elementwise(evaluator, [first, *rest], env, ast.unparse(node)).raises
+        found = _elementwise(evaluator, [first, *rest], env, ast.unparse(node))
+        return _may_not_broadcast(ast.unparse(node)) if found.needs_shapes else found.raises
     if name in torch_api.REDUCTIONS:
         return unclear if numbers or dimension is not None or name in NOT_FOR_EMPTY else None
     if name == "masked_fill":
         if len(rest) != 2:
             return unclear
-        mismatch = _elementwise(evaluator, [first, rest[0]], env, ast.unparse(node)).raises
-        return mismatch or _why_it_may_not_fit(evaluator, rest[1:], env, evaluator.value(first, env), node)
+        found = _elementwise(evaluator, [first, rest[0]], env, ast.unparse(node))
+        mismatch = _may_not_broadcast(ast.unparse(node)) if found.needs_shapes else found.raises
+        return mismatch or why_it_may_not_fit(evaluator, rest[1:], env, evaluator.value(first, env), node)
     if name in _CLAMPS:
-        return _why_it_may_not_fit(evaluator, numbers, env, evaluator.value(first, env), node)
+        return why_it_may_not_fit(evaluator, numbers, env, evaluator.value(first, env), node)
     if name in {"zeros_like", "ones_like", "gelu", "round", "nan_to_num"} | torch_api.CASTS.keys():
         return None
+    if name in _MAKES_SIZES and node.args and all(is_size(evaluator, each, env) for each in node.args):
+        words = {word.arg: word.value for word in node.keywords}
+        if set(words) <= {"dtype", "device"} and all(is_own(evaluator, each, env) for each in words.values()):
+            return None
+    if name == "to" and len(node.args) == 1 + (node.args[0] is first) and not node.keywords:
+        given = rest[0] if rest else None
+        if given is not None and is_own(evaluator, given, env):
+            return None
     known = name in torch_api.SAME_ANY_DTYPE | torch_api.SAME_IF_FLOATING | torch_api.TO_BOOL
     harmless = not rest and (dimension is None or same(dimension, _LAST))
     return None if known and harmless and name not in _NOT_FOR_EVERY_SHAPE else unclear
-
-
-def _why_it_may_not_fit(
-    evaluator: Evaluator, numbers: list[ast.expr], env: Env, tensor: Value, node: ast.Call
-) -> str | None:
-    """Numbers that a narrow dtype cannot hold make clamp and fill raise (not arithmetic, which overflows to inf)."""
-    for number in numbers:
-        if not fits(evaluator, number, env, tensor):
-            return f"`{short(number)}` in `{short(node)}` may not fit into the tensor's dtype"
-    return None
-
-
-def fits(evaluator: Evaluator, number: ast.expr, env: Env, tensor: Value) -> bool:
-    """True when every dtype that `tensor` may have holds `number`: a small literal, inf, or a limit of the dtype."""
-    if isinstance(number, ast.UnaryOp) and isinstance(number.op, (ast.USub, ast.UAdd)):
-        return fits(evaluator, number.operand, env, tensor)
-    if isinstance(number, ast.Constant) and isinstance(number.value, (int, float)):
-        largest = 3.3e38 if tensor.dtype in _WIDE else _LARGEST_HALF
-        return is_floating_dtype(tensor.dtype) and abs(number.value) <= largest
-    if isinstance(number, ast.Constant):
-        return number.value is None
-    if isinstance(number, ast.Call) and evaluator.resolve(number.func, env) == "builtins.float":
-        return is_floating_dtype(tensor.dtype) and len(number.args) == 1 and isinstance(number.args[0], ast.Constant)
-    value = evaluator.value(number, env)
-    return value.is_python and value.origin is Origin.META

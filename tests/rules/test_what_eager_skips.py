@@ -42,8 +42,6 @@ INPUTS = ["torch.ones(2, 3)", "-torch.ones(2, 3)"]
 @pytest.mark.parametrize(
     "body",
     [
-        "if x.sum() > 0 and x[5].sum() > 0:\n    x = x + 1",
-        "if x.sum() < 0 or x[5].sum() > 0:\n    x = x + 1",
         "if x.sum() > 0 and (x @ x.expand(2, 3)).sum() > 0:\n    x = x + 1",
         "if (x > 0).any() and (x[len(x)] < 0).any():\n    raise ValueError('negative')",
         "assert (x < 0).any() or (x[len(x)] > 0).all(), f'{x}'",
@@ -53,6 +51,14 @@ def test_an_operand_that_may_raise_stays_behind_the_one_before_it(body: str) -> 
     after, result = fixed(model(body))
     assert after == model(body)
     assert any("eager mode" in (each.declined or "") for each in result.remaining)
+
+
+@pytest.mark.parametrize("sign", ["and", "or"])
+def test_a_row_that_may_not_exist_is_asked_for(sign: str) -> None:
+    after, _ = fixed(model(f"if x.sum() > 0 {sign} x[5].sum() > 0:\n    x = x + 1"))
+    assert "x.shape[0] > 5" in after
+    compiles(after, ["torch.ones(6, 3)"])
+    compiles(after, ["-torch.ones(2, 3)"], strict=False)
 
 
 def test_the_largest_element_is_asked_for_where_there_is_one() -> None:

@@ -14,6 +14,10 @@ parameter that was not used None, and a select would make it zero. A test of mor
 of exception when compiled. Tensors of 8-bit floats, for which torch lacks most operations, raise when compiled where
 eager mode skips the operation.
 
+Where a value's dtype or shape is known only once it is computed (`K.transpose(-1, -2) + K`), the compile path computes
+the values under names of their own, compares them while tracing, and selects; where they differ, nothing was written,
+and the branch runs as before. Operands that may not broadcast are asked for their shapes first.
+
 A branch that writes elements (`x[i] = v`, `x[i] += v`) still writes in place when compiled, so that whoever shares the
 memory sees it: elements get the values that they have where eager mode skips the write, and `x[mask] = v` writes under
 `mask & test`. The test is computed before the first write. Indices have to be in range, and what is written has to fit,
@@ -51,8 +55,9 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, known_flag, reads_tensor, split
 from graphmend_codemod.rules.proofs.numbers.chosen_numbers import chosen, kept_choice
 from graphmend_codemod.rules.proofs.select import element_writes
+from graphmend_codemod.rules.proofs.select.computed_select import computed_verdict, judge_computed
 from graphmend_codemod.rules.proofs.select.select_proof import judge
-from graphmend_codemod.rules.proofs.select.select_text import select_verdict, values_of, where
+from graphmend_codemod.rules.proofs.select.select_text import values_of, where
 from graphmend_codemod.rules.proofs.select.selection import expression_selection, selection_of
 
 rule = Rule(
@@ -82,7 +87,7 @@ def branch(site: Site, node: ast.If) -> Diagnostic | None:
         if element_writes.writes_elements(node):
             return element_writes.diagnose(message, site, node)
         selection = selection_of(site, node)
-        return select_verdict(message, selection, judge(selection))
+        return computed_verdict(message, selection, judge_computed(selection))
     except NotProven as reason:
         return Diagnostic(message, declined=str(reason))
 

@@ -70,7 +70,7 @@ def where_skipped(site: Site, operand: ast.expr, env: Env) -> Skipped:
     named = [each for each in sorted(hazards.needs_floating) if each.isidentifier() or each in env]
     facts = [f"{each}.is_floating_point()" for each in named]
     raises = hazards.raises
-    for need in sorted(hazards.needs_shapes):
+    for need in shape_needs.in_order(hazards.needs_shapes):
         asked = shape_needs.asked(need, env, attributes=True)
         raises = raises or ("it may raise for some shapes" if asked is None else None)
         facts += [] if asked is None else [asked]

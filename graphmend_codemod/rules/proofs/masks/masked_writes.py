@@ -7,7 +7,7 @@ import enum
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis import argument_limits
 from graphmend_codemod.analysis.patterns import elements_of, is_name, is_not, same
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.torch_api import torch_function
@@ -304,10 +304,10 @@ def _fitting(site: Site, inner: Site, write: Write, target: Value, fill: Value, 
         if fill.is_tensor and fill.dtype == target.dtype:
             return []
         return [f"{site.operand(write.fill)}.dtype == {name}.dtype"]
-    if speculation.fits(inner.evaluator, write.fill, inner.place.env, target) and not target.hint:
+    if argument_limits.fits(inner.evaluator, write.fill, inner.place.env, target) and not target.hint:
         return []
     floating = inner.evaluator.names.tensor(f"float:{inner.evaluator.names.new('dtype')}")
-    if not speculation.fits(inner.evaluator, write.fill, inner.place.env, floating):
+    if not argument_limits.fits(inner.evaluator, write.fill, inner.place.env, floating):
         raise NotProven(f"`{site.text(write.fill)}` may not fit into the dtype of `{name}`, which raises")
     return [f"{name}.is_floating_point()"]
 

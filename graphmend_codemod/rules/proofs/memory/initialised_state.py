@@ -207,7 +207,7 @@ class _Branch:
         reason = found.impure or found.raises
         if reason is not None:
             raise NotProven(f"{reason} where eager mode skips it" if found.impure is None else reason)
-        for need in sorted(found.needs_shapes):
+        for need in shape_needs.in_order(found.needs_shapes):
             if (asked := shape_needs.asked(need, self.site.place.env)) is None:
                 raise NotProven(f"`{speculation.short(node)}` may raise for some shapes where eager mode skips it")
             self._shapes[asked] = None

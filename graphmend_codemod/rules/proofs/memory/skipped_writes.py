@@ -83,7 +83,7 @@ def _asked(site: Site, node: ast.expr) -> Iterator[str]:
     parts = [part for part in walk_in_layers(node) if isinstance(part, ast.expr) and dotted(part) is not None]
     if hazards.needs_floating:
         yield from (f"{site.text(each)}.is_floating_point()" for each in parts if site.value(each).is_tensor)
-    for need in sorted(hazards.needs_shapes):
+    for need in shape_needs.in_order(hazards.needs_shapes):
         if (asked := shape_needs.asked(need, site.place.env, attributes=True)) is None:
             raise NotProven(f"`{short(node)}` may raise for some shapes where eager mode skips it")
         yield asked

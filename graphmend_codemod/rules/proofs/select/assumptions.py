@@ -29,12 +29,14 @@ class Facts(NamedTuple):
 
     `conditions` are trace-time conditions. `one_path` is true where eager mode could be left to the select as well.
     `cut` are the values, by branch and name, through which a zero gradient may come out as nan: their own arguments
-    have to be selected, too.
+    have to be selected, too. `compared` are names whose values may differ in dtype or shape: they have to be computed
+    first, and compared while tracing.
     """
 
     conditions: tuple[str, ...] = ()
     one_path: bool = True
     cut: frozenset[tuple[int, str]] = frozenset()
+    compared: tuple[str, ...] = ()
 
 
 def is_dotted(text: str) -> bool:

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis import argument_limits, speculation
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.patterns import same
@@ -218,7 +218,7 @@ class _Judge(SelectProof):
         if not tensor.is_floating:
             self._need(Assumption("floating", write.name))
             return
-        if write.mask is not None and not speculation.fits(self.site.evaluator, node, env, tensor):
+        if write.mask is not None and not argument_limits.fits(self.site.evaluator, node, env, tensor):
             raise NotProven(f"`{speculation.short(node)}` may not fit into the dtype of `{write.name}`, which raises")
 
     def _judge_tensor(self, write: Write, value: Value, tensor: Value) -> None:

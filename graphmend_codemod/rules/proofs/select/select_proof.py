@@ -30,6 +30,7 @@ from graphmend_codemod.rules.proofs.select.selection import VALUE, Assignment, B
 
 J = TypeVar("J", bound="SelectProof")
 _ROUNDS = 6
+_MAY_RAISE = "what a branch computes may raise for some shapes where eager mode skips it"
 _NAMELESS = {VALUE: "the conditional expression", "the result": "the returned value"}
 _NUMBERS = frozenset({Origin.CONFIG, Origin.OTHER})
 
@@ -64,6 +65,7 @@ class SelectProof:
         self.endless = False
         self.needs: dict[Assumption, None] = {}
         self.shapes: list[str] = []
+        self.named: list[str] = []
 
     def run(self) -> tuple[Assumption, ...]:
         """Judge; returns what has to be assumed as well for the answer to hold."""
@@ -71,8 +73,12 @@ class SelectProof:
         for position, arm in enumerate(self.selection.arms):
             self._judge_condition(position, arm)
             env = self._assume(arm.env)
-            for item in arm.assignments:
+            for number, item in enumerate(arm.assignments):
+                needed = self.hazards.needs_shapes
                 self.judge_value(position, item, env)
+                bound = {each.name for each in arm.assignments[:number]}
+                if any(shape_needs.names_in(each) & bound for each in self.hazards.needs_shapes - needed):
+                    raise NotProven(_MAY_RAISE)
                 value = self.site.evaluator.value(item.value, env)
                 env[item.name] = value._replace(roots=self.site.roots(item.value, env))
             for name, branches in results.items():
@@ -82,9 +88,13 @@ class SelectProof:
                 branches.append((self.selection.value_of(arm, name), held))
         if self.hazards.impure:
             raise NotProven(self.hazards.impure)
-        for text in sorted(self.hazards.needs_floating):
+        for text in sorted(self.floating()):
             self._need(Assumption("floating", self._tensor_of(text)))
-        self.shapes = [self._asked_of_shape(each) for each in sorted(self.hazards.needs_shapes)]
+        asked = [(each.shape, self._asked_of_shape(each)) for each in shape_needs.in_order(self.hazards.needs_shapes)]
+        self.shapes = [text for shape, text in asked if shape != shape_needs.NAMED]
+        self.named = [text for shape, text in asked if shape == shape_needs.NAMED]
+        if self.named and self.site.scripted:
+            raise NotProven(_MAY_RAISE)  # TorchScript knows no generators
         for name, found in results.items():
             self._compare(name, found)
             self._judge_sources(name)
@@ -105,8 +115,11 @@ class SelectProof:
             raise NotProven(arm.condition.skipped)
         # The first test runs in eager mode, too.
         self.hazards = self.hazards & arm.condition.hazards._replace(raises=None)
-        for tensor in arm.condition.tensors if position else ():
-            self.hazards = self.hazards & self.site.judge(tensor)._replace(finite=True)
+        if position:
+            env = self._assume(dict(self.site.place.env))
+            for tensor in arm.condition.tensors:
+                found = speculation.judge(self.site.evaluator, tensor, env).unconditional
+                self.hazards = self.hazards & found._replace(finite=True)
 
     def judge_value(self, position: int, item: Assignment, env: Env) -> None:
         found = speculation.judge(self.site.evaluator, item.value, env)
@@ -137,8 +150,8 @@ class SelectProof:
     def _asked_of_shape(self, need: shape_needs.ShapeNeed) -> str:
         """The condition, of a tensor that has the shape before the branch."""
         asked = shape_needs.asked(need, self._assume(self.selection.arms[0].env))
-        if asked is None or shape_needs.names_in(need) & self.selection.assigned:
-            raise NotProven("what a branch computes may raise for some shapes where eager mode skips it")
+        if asked is None:
+            raise NotProven(_MAY_RAISE)
         return asked
 
     def _tensor_of(self, text: str) -> str:
@@ -188,12 +201,7 @@ class SelectProof:
         return f"cannot infer that {what} is a Tensor in each branch; {hint}"
 
     def _compare(self, name: str, branches: list[tuple[ast.expr, Value]]) -> None:
-        (first_node, first), *others = branches
-        for node, value in others:
-            if first.dtype != value.dtype:
-                self._match_dtypes(name, (first_node, first), (node, value))
-            elif first.shape != value.shape:
-                self._need_equal("shape", name, first, value)
+        self.compare_form(name, branches)
         reached = [self.site.roots_of(value) for _, value in branches]
         if any(found != reached[0] for found in reached):
             self.other_leaves = True
@@ -209,6 +217,19 @@ class SelectProof:
             self.aliasing = True
         if any(not self._is_sole_owner(node) for node in kept):
             self.aliasing = True
+
+    def floating(self) -> frozenset[str]:
+        """The tensors of which a floating dtype is asked."""
+        return self.hazards.needs_floating
+
+    def compare_form(self, name: str, branches: list[tuple[ast.expr, Value]]) -> None:
+        """Ask for one dtype and one shape where the values may have several; NotProven where no header can."""
+        (first_node, first), *others = branches
+        for node, value in others:
+            if first.dtype != value.dtype:
+                self._match_dtypes(name, (first_node, first), (node, value))
+            elif first.shape != value.shape:
+                self._need_equal("shape", name, first, value)
 
     def _is_sole_owner(self, node: ast.expr) -> bool:
         known = self.site.place.env.get(node.id) if isinstance(node, ast.Name) else None
@@ -285,7 +306,7 @@ class SelectProof:
         exact = {each.one for each in self.assumed if each.what == "dtype" and each.other.startswith("torch.")}
         assumed = [each for each in self.assumed if each.what != "floating" or each.one not in exact]
         # Shapes first: what is asked of `x[1]` takes for granted that there is one.
-        conditions = [*self._types(), *self.shapes, *(assumption.text for assumption in assumed)]
+        conditions = [*self._types(), *self.shapes, *(assumption.text for assumption in assumed), *self.named]
         for arm in self.selection.arms:
             conditions.extend(arm.condition.facts if arm.condition else ())
         grads = any(value.grad for value in site.place.env.values() if value.is_tensor) and not site.no_grad
