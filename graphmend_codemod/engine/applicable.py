@@ -13,6 +13,7 @@ from graphmend_codemod.engine.other_breaks import asks_for_compiler
 from graphmend_codemod.engine.scripted import scriptable
 from graphmend_codemod.engine.unbound_names import bound
 from graphmend_codemod.project.index.facts import ReachedFunction
+from graphmend_codemod.rules.framework.long_loops import long_loop
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -28,8 +29,17 @@ def applicable(diagnostic: Diagnostic, rule: Rule, site: Site, reached: ReachedF
         )
         return diagnostic._replace(edit=None, declined=reason)
     diagnostic = _outside_handlers(_uncaught(_uncontradicted(_within_target(diagnostic, site), site), rule, site), site)
-    diagnostic = bound(taken(diagnostic, site), site)
+    diagnostic = _in_short_loops(bound(taken(diagnostic, site), site), site)
     return scriptable(_asking_once(_importable(diagnostic, site), site), site)
+
+
+def _in_short_loops(diagnostic: Diagnostic, site: Site) -> Diagnostic:
+    """The diagnostic without its edit in a loop that Dynamo would unroll into thousands of operations."""
+    loop = long_loop(site) if diagnostic.edit is not None else None
+    if loop is None:
+        return diagnostic
+    reason = f"without the break, Dynamo unrolls all rounds of `{loop}`, which takes longer to compile and to run"
+    return diagnostic._replace(edit=None, declined=f"{reason}; manually compute the rounds at once, or keep the break")
 
 
 def _asking_once(diagnostic: Diagnostic, site: Site) -> Diagnostic:

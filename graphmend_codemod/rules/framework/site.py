@@ -21,6 +21,7 @@ from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.project.summary.records import ModuleSummary
+from graphmend_codemod.rules.framework.long_loops import few_rounds
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site_text import SiteText
 
@@ -270,8 +271,11 @@ class Site(SiteText):
         return Helper(ASKS_OLDER_TORCH, source) if plain and not taken else None
 
     def header(self, word: str, conditions: Sequence[str], *, negated: bool = False) -> str:
-        """The same, for code without gradients where that was asked for."""
+        """The same, for code without gradients where that was asked for, and for loops of a few rounds."""
         asks = [number for number, each in enumerate(conditions, 1) if "compiling()" in each]
+        if asks and self.place.in_loop:
+            rounds = [each for each in few_rounds(self) if each not in conditions]
+            conditions = [*conditions[: asks[0]], *rounds, *conditions[asks[0] :]]
         if self.without_gradients and asks:
             # In front of what names what an earlier path of the same edit computed.
             off = f"not {self.torch}.is_grad_enabled()"
