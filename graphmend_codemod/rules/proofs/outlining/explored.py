@@ -84,7 +84,10 @@ def _can_explore(function: FunctionNode, cut: ResultShapes) -> bool:
         value for each in parts if isinstance(each, ast.Return) and each.value for value in elements_of(each.value)
     ]
     asks = any(isinstance(part, ast.Attribute) and part.attr in _NO_DATA for part in parts)
-    return not asks and not any(map(cut.is_chosen, returned))
+    rounds = any(
+        isinstance(part, ast.While) for part in parts
+    )  # no number of ways is enough; a loop has its own operator
+    return not asks and not rounds and not any(map(cut.is_chosen, returned))
 
 
 def _results(function: FunctionNode, cut: ResultShapes) -> int:
