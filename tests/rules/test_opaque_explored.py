@@ -32,16 +32,20 @@ _KNOWN = [
     "for row in x[:3]:\n    if row.sum() > 0:\n        x = x + row\nreturn x * 2",
     "y = x * x.abs().max().item()\nif x.sum() > 0:\n    y = torch.stack([y, y]).sum(0)\nreturn y.sin()",
     "m = x > 0\nif m.any():\n    return x[m].max() * x\nreturn x.cos()",
-    "if (x != x).any():\n    raise ValueError('bad')\nif x.sum() > 0:\n    return x[:, 0] * 2\nreturn x.sum(1)",
+    "if (x != x).any():\n    raise ValueError('bad')\nif x.sum() > 0:\n    return (x @ x.T).sum(1)\nreturn x.sum(1)",
     "if x.sum() > 0:\n    n = int(x.argmax())\n    return torch.roll(x, n, 0) * 2\nreturn x.sin()",
 ]
 _UNKNOWN = [
     "if x.sum() > 0:\n    y = torch.cat([x, x])\nelse:\n    y = x * 2\nreturn y.sin()",
-    "if x.sum() > len(x[x > 0]):\n    return x.sin()\nreturn x[:1].sin()",
+    "if x.sum() > len(x[x > 0]):\n    return (x @ x.T).sin()\nreturn x[:1].sin()",
     "y = x[:1]\nfor each in x[x > 0]:\n    y = torch.cat([y, x])\nreturn y.sin()",
     "if x.sum() > 100:\n    return x.sin()\nreturn torch.zeros(int(x.abs().sum() * 10)).sin() + x.sum()",
     "if x.sum() > 100:\n    return x.sin()\nreturn torch.zeros(max(5, int(x.abs().sum() * 10))) + x.sum()",
     "if x.sum() > 0:\n    return x.sin() + 1\nreturn torch.stack([x.sin(), x]).sum(0).double()",
+    # What code compares a number with is tried.
+    "n = int(x.abs().sum())\nif n == 50:\n    return x[:1].sin()\nreturn (x @ x.T).sin()",
+    "if x.sum() > 0 and x[x > 0].numel() == 7:\n    return x[:1].sin()\nreturn (x @ x.T).sin()",
+    "n = int(x.abs().sum())\nif n == x.shape[0] + 1:\n    return x[:1].sin()\nreturn (x @ x.T).sin()",
 ]
 
 
@@ -85,6 +89,14 @@ def test_where_every_way_gives_one_form_there_is_one_graph(body: str) -> None:
 def test_under_inductor_with_sizes_that_change() -> None:
     model = made(_KNOWN[0])
     like_eager(model, torch.compile(model, backend="inductor", fullgraph=True, dynamic=True))
+
+
+@pytest.mark.parametrize("body", _UNKNOWN[-3:])
+def test_what_the_code_compares_a_number_with_is_tried(body: str) -> None:
+    model = made(body)
+
+    with pytest.raises(Exception, match="what it returns depends on data"):
+        torch.compile(model, backend="eager", fullgraph=True)(torch.randn(4, 3))
 
 
 @pytest.mark.parametrize("body", _UNKNOWN)

@@ -20,10 +20,11 @@ Where no such part can be cut out, and `--opaque` or the setting asks for it, th
 while torch.compile traces, it runs on tensors without data, once for each way that its tests of tensors can go, and
 with several numbers in place of those that it reads from tensors and of the rows that a mask or `nonzero` chooses. The
 graph has the operator if all that give a result give the same shapes, dtypes and devices. If not, if the code reads
-nothing from data, or if it has more than 99 ways, the graph breaks at the operator once, and later on at what breaks it
-today. Results have to be tensors for certain, which the header asks of parameters that are returned. Numbers between
-those that were tried are not looked at: Inductor checks sizes when the operator runs, and raises an error if one
-differs. Such a function is written last, where no other rule has anything left to write in the file.
+nothing from data, or if it has more than 300 ways, the graph breaks at the operator once, and later on at what breaks
+it today. Results have to be tensors for certain, which the header asks of parameters that are returned. Numbers that
+stand in the code, and the sizes of its arguments, are tried with those beside them, so that what it compares a number
+with is seen. A result of another size that no such number leads to ends in an error of Inductor's, which checks sizes
+when the operator runs. Such a function is written last, where no other rule has anything left to write in the file.
 
 **Functions that fill arrays.** A function that draws with NumPy and returns one array, which it makes with `np.zeros`
 at a shape that comes from its parameters (the masks of SpecAugment), is called as one operator as well. It gets tensors

@@ -7,8 +7,9 @@ def _shapes_of(code):
     """Make `code` give empty tensors like its results, in a list, for tracing.
 
     It runs on tensors without data, once for each way its tests of tensors can go, and for some numbers that it may
-    read from them or rows that a mask may choose. Where its results then differ in shape or dtype, or it asks for
-    nothing like that, the graph breaks, and later on the code is traced as without an operator.
+    read from them or rows that a mask may choose, those that stand in the code and sizes of what it is given among
+    them. Where its results then differ in shape or dtype, or it asks for nothing like that, the graph breaks, and later
+    on the code is traced as without an operator.
     """
     tests = (torch.Tensor.__bool__, torch.Tensor.is_nonzero, torch.Tensor.equal, torch.Tensor.allclose)
     tests = (*tests, torch.is_nonzero, torch.equal, torch.allclose)
@@ -74,9 +75,28 @@ def _shapes_of(code):
                 raise NotImplementedError("it may return a number")
             return found
 
+    def constants(function, classes, seen):  # whole numbers that it may compare with, and what it calls of its package
+        seen.add(function)
+        for compiled in (waiting := [function.__code__]):
+            for each in compiled.co_consts:
+                waiting += [each] if hasattr(each, "co_consts") else []
+                yield from (n for n in (each if isinstance(each, tuple) else (each,)) if type(n) is int)
+            for name in compiled.co_names:
+                held = function.__globals__.get(name)
+                classes += [held] if isinstance(held, type) else []
+                for called in (held, *(getattr(each, name, None) for each in classes)):
+                    package = called.__module__.split(".")[0] if hasattr(called, "__code__") else ""
+                    if package == code.__module__.split(".")[0] and called not in seen:
+                        yield from constants(called, classes, seen)
+
+    def tried(given):
+        sizes = [n for each in given if isinstance(each, torch.Tensor) for n in each.shape if type(n) is int]
+        named = {*constants(code, [type(given[0])], set()), *sizes}
+        return dict.fromkeys((2, 1, 0, 1000, -1, *sorted(n + d for n in named for d in (-1, 0, 1))))
+
     def explored(given):
         first, ways = None, 0
-        for number in (2, 1, 0, 1000, -1):
+        for number in tried(given):
             run = Answers(number)
             while True:
                 ways += 1
@@ -87,10 +107,10 @@ def _shapes_of(code):
                 first = first or (found and (found, forms))
                 while run.answers and run.answers[-1]:
                     run.answers.pop()
-                if ways > 99 or not run.answers:
+                if ways > 300 or not run.answers:
                     break
                 run.answers[-1] = True
-            if ways > 99 or not first or not (run.asked or run.reads or run.keeps):
+            if ways > 300 or not first or not (run.asked or run.reads or run.keeps):
                 raise NotImplementedError("it has too many ways, or none, or may be traced")
             if not run.reads:
                 break
