@@ -102,11 +102,6 @@ class Edit(NamedTuple):
         return frozenset(filter(None, (self.since, *(helper.since for helper in self.helpers))))
 
     @property
-    def is_last(self) -> bool:
-        """True for an operator that is written only where nothing else in the file can be: tracing may refuse it."""
-        return any(helper.name == "_shapes_of" for helper in self.helpers)
-
-    @property
     def writes_path(self) -> bool:
         """True when the compiler no longer runs the text that is edited, but a compile path beside it."""
         return self.form is EditForm.BESIDE

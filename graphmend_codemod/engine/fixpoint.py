@@ -123,15 +123,8 @@ class Fixing:
         for finding in findings:
             if self._applies(finding) and finding.path not in self._unproven:
                 by_path.setdefault(finding.path, []).append(finding)
-        changed = [self._edit_first(path, wanted, refused) for path, wanted in sorted(by_path.items())]
+        changed = [self._edit(path, wanted, refused) for path, wanted in sorted(by_path.items())]
         return any(changed)
-
-    def _edit_first(self, path: str, findings: list[Finding], refused: dict[Finding, str]) -> bool:
-        """Edit a file with fixes that may make others needless; with those only where nothing else changes it."""
-        first = [each for each in findings if each.edit is not None and not each.edit.is_last]
-        if first and len(first) < len(findings) and self._edit(path, first, refused):
-            return True
-        return self._edit(path, findings, refused)
 
     def _edit(self, path: str, findings: list[Finding], refused: dict[Finding, str]) -> bool:
         from graphmend_codemod.rewriting import RewriteError, apply

@@ -122,8 +122,20 @@ def test_parameters_that_change_in_place_are_used() -> None:
     torch.testing.assert_close(whole(X), model(X))
 
 
+def has_autocast() -> bool:
+    """False on CPUs for which oneDNN has no LSTM in bfloat16: the layer itself raises there."""
+    try:
+        with torch.autocast("cpu", torch.bfloat16):
+            torch.nn.LSTM(4, 5)(X)
+    except RuntimeError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("given", ["packed", "autocast", "other layer"])
 def test_what_the_operator_cannot_take_breaks_the_graph_as_before(given: str) -> None:
+    if given == "autocast" and not has_autocast():
+        pytest.skip("no LSTM in bfloat16 on this CPU")
     model = made(recurrent("nn.LSTM(4, 5)", "return self.rnn(x)[0]"))
     whole: Any = torch.compile(model, backend="eager")
     x: Any = X
@@ -216,6 +228,9 @@ def test_numbers_and_words_are_other_operators_or_other_calls() -> None:
         ("y = x.view(-1)\ny[y > 0] += change(y[y > 0], 1)\nreturn y.clone()", "changes one of its arguments"),
         ("helper.last = x[x > 0]\nreturn x * 2", "changes `helper.last`"),
         ("global LAST\nLAST = x[x > 0]\nreturn x * 2", "not supported"),
+        ("if x.sum() > len(x[x > 0]):\n    return x\nreturn x[:1]", "depends on data"),
+        ("y = x[:1]\nfor each in x[x > 0]:\n    y = torch.cat([y, x])\nreturn y", "`y`"),
+        ("return torch.zeros(int(x.max()))", "depend"),
         (
             "kept = []\nfor n in x[x > 0].tolist():\n    kept.append(x * n)\nreturn torch.stack(kept).sum(0)",
             "put into `kept`",
@@ -376,6 +391,7 @@ def test_code_for_torchscript_asks_in_a_function_whether_an_operator_fits(monkey
     scripted: Any = torch.jit.script(model)
     for old, new in zip(model(X, lengths), scripted(X, lengths), strict=True):
         torch.testing.assert_close(new, old)
-    whole: Any = torch.compile(model, backend="eager")
-    with torch.autocast("cpu", torch.bfloat16):
-        torch.testing.assert_close(whole(X, lengths), model(X, lengths))
+    if has_autocast():
+        whole: Any = torch.compile(model, backend="eager")
+        with torch.autocast("cpu", torch.bfloat16):
+            torch.testing.assert_close(whole(X, lengths), model(X, lengths))

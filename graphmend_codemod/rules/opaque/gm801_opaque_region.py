@@ -16,16 +16,6 @@ for it: without what only writes into tensors, and with one element in place of 
 numbers and call functions of its file that do no more. What it changes otherwise, or gives back in sizes that data
 decides, is the reason not to.
 
-Where no such part can be cut out, and `--opaque` or the setting asks for it, the function itself tells the shapes:
-while torch.compile traces, it runs on tensors without data, once for each way that its tests of tensors can go, and
-with several numbers in place of those that it reads from tensors and of the rows that a mask or `nonzero` chooses. The
-graph has the operator if all that give a result give the same shapes, dtypes and devices. If not, if the code reads
-nothing from data, or if it has more than 300 ways, the graph breaks at the operator once, and later on at what breaks
-it today. Results have to be tensors for certain, which the header asks of parameters that are returned. Numbers that
-stand in the code, and the sizes of its arguments, are tried with those beside them, so that what it compares a number
-with is seen. A result of another size that no such number leads to ends in an error of Inductor's, which checks sizes
-when the operator runs. Such a function is written last, where no other rule has anything left to write in the file.
-
 **Functions that fill arrays.** A function that draws with NumPy and returns one array, which it makes with `np.zeros`
 at a shape that comes from its parameters (the masks of SpecAugment), is called as one operator as well. It gets tensors
 without gradients, numbers and tuples of integers, and NumPy draws the numbers that it draws in eager mode, as often
@@ -96,9 +86,7 @@ from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, R
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.outlining.recurrent_layers import layers_in
-from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
-from graphmend_codemod.rules.proofs.untraced.guessed import guessed_at, seeming
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 from graphmend_codemod.rules.proofs.untraced.tests import tested
 
@@ -148,12 +136,6 @@ def untraced_call(site: Site, statement: ast.stmt) -> Diagnostic | None:
         if each is not None and any(part is node for part in untraced.evaluated(site, statement)):
             solved = _assignment(site, statement, each) or _drawn(site, statement, each)
             return _function(site, each) if solved is None else solved
-    if not site.settings.opaque or site.function in HELPERS:
-        return None
-    for node in untraced.suspects(site).of(statement):
-        each = guessed_at(site, node)
-        if each is not None and any(part is node for part in untraced.evaluated(site, statement)):
-            return _function(site, each, guessed=True)
     return None
 
 
@@ -190,15 +172,12 @@ def _drawn(site: Site, statement: ast.stmt, each: Untraced) -> Diagnostic | None
 def untraced_test(site: Site, statement: ast.If | ast.While | ast.Assert) -> Diagnostic | None:
     """`while (x > 1).any()`."""
     each = tested(site, statement.test)
-    known, guess = each is None, None
+    known = each is None
     if each is None:
-        if not site.settings.opaque or site.function in HELPERS:
+        if not site.settings.opaque or not reads_tensor(site, statement.test):
             return None
-        guess = None if reads_tensor(site, statement.test) else seeming(site, statement.test)
-        if guess is None and not reads_tensor(site, statement.test):
-            return None
-        each = guess or Untraced(statement.test, "data-dependent branch", "")
-    found = _function(site, each, guessed=guess is not None)
+        each = Untraced(statement.test, "data-dependent branch", "")
+    found = _function(site, each)
     if found.edit is None and isinstance(statement, ast.While):
         from graphmend_codemod.rules.proofs.outlining import data_loops
 
@@ -227,11 +206,11 @@ def recorded_statement(site: Site, statement: ast.stmt) -> Diagnostic | None:
     return Diagnostic(f"{message}; what it gives follows from {found[1]} recorded calls", edit=found[0])
 
 
-def _function(site: Site, each: Untraced, guessed: bool = False) -> Diagnostic:
+def _function(site: Site, each: Untraced) -> Diagnostic:
     from graphmend_codemod.rules.proofs.outlining import opaque_function
 
     try:
-        return Diagnostic(each.message, edit=opaque_function.edit(site, guessed))
+        return Diagnostic(each.message, edit=opaque_function.edit(site))
     except NotProven as reason:
         advice = f"{each.advice}; " if each.advice else ""
         return Diagnostic(each.message, declined=f"{advice}no opaque operator: {reason}")

@@ -19,7 +19,6 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import held_functions, library_effects
 from graphmend_codemod.rules.proofs.outlining.held_functions import Functions
 from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
-from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 
 _FORBIDDEN = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try)
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.NamedExpr, ast.Match)
@@ -265,12 +264,7 @@ class _Body(NameOrigins):
         local = root_of(call.func) in self.stored | self._parameters
         if self._effects.updates and not local and held_functions.is_message(self._site, call, qualified):
             return None
-        if isinstance(call.func, ast.Name) and call.func.id in HELPERS:
-            return aliasing.Effect()  # in a compile path, which the operator does not take
         if qualified is not None:
-            facts = self._site.evaluator.scope.index.function(qualified)
-            if facts is not None and facts.computes:
-                return aliasing.Effect(shares=tuple(all_given(call)))
             return library_effects.of_function(qualified, call)
         if not isinstance(call.func, ast.Attribute):
             return aliasing.Effect(known=False)

@@ -14,12 +14,10 @@ from graphmend_codemod.rules.framework.site import Site
 
 _BUILTINS = torch_api.name_set(
     """abs all any bool enumerate float int isinstance issubclass len list max min range reversed round slice sum tuple
-    zip set dict sorted str type divmod hasattr getattr iter next frozenset complex repr"""
+    zip set dict sorted str type divmod hasattr getattr"""
 )
 CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode"})
 _MODULES = ("torch.compiler.is_", "torch.jit.is_", "math.", "operator.", "itertools.")
-_PURE = ("torch.fft.", "torch.linalg.", "torch.special.")
-"""Modules of functions that only compute, and may return a view."""
 _ARRAYS = ("numpy.", "einops.")
 _NOT_AGAIN = frozenset({"numpy", "__array__", "data_ptr"})
 _MODES = torch_api.name_set(
@@ -41,12 +39,9 @@ def of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:
     builtin = qualified.removeprefix("builtins.") if qualified.startswith("builtins.") else ""
     if builtin in _BUILTINS or (qualified.startswith(_ARRAYS) and not qualified.startswith("numpy.random.")):
         return aliasing.Effect(shares=tuple(call.args))
-    if qualified.startswith(_PURE):
-        fine = all(word.arg not in {None, "out"} for word in call.keywords)
-        return aliasing.Effect(shares=tuple(call.args), known=fine)
     known = builtin.endswith("Error") or qualified.startswith(_MODULES)
     known = known or qualified in {"torch.device", "torch.is_tensor", "torch.finfo", "torch.iinfo", "torch.Size"}
-    known = known or qualified in {"torch._assert_async", "torch._C._get_tracing_state", "torch.cuda.is_available"}
+    known = known or qualified == "torch._assert_async"
     return aliasing.Effect(known=known)
 
 

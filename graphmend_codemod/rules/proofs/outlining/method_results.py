@@ -16,9 +16,9 @@ from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, one_operator
-from graphmend_codemod.rules.proofs.outlining.explored import Shapes
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.library_effects import check_gradient
+from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes, empty_results
 from graphmend_codemod.rules.proofs.outlining.shared_helpers import operator_name
 from graphmend_codemod.rules.proofs.outlining.state_updates import method_parameters
 
@@ -26,7 +26,7 @@ _COMMENT = "# torch.compile cannot trace this method: it calls it as one operato
 _NUMBERS = frozenset({AttributeKind.CONSTANT, AttributeKind.CONFIG, AttributeKind.ARGUMENT})
 
 
-def edit(site: Site, guessed: bool = False) -> Edit:
+def edit(site: Site) -> Edit:
     """The compile path in front of the body of the method around the site. NotProven where that would show."""
     scope, function = site.evaluator.scope, site.evaluator.scope.node
     own, owner = scope.self_name or "", (scope.class_qualified or "").rpartition(".")[2]
@@ -41,7 +41,7 @@ def edit(site: Site, guessed: bool = False) -> Edit:
     check_gradient(site, function)
     _check_returned(function, own)
     body = body_of(function)
-    shapes, first = Shapes(site, function, body, guessed), site.at(body[0])
+    shapes, first = ResultShapes(site, function, body), site.at(body[0])
     if first is None:
         raise NotProven("the function is not reached by torch.compile")
     parts = ", ".join(f'"{each}"' for each in sorted(effects.read))
@@ -49,19 +49,18 @@ def edit(site: Site, guessed: bool = False) -> Edit:
     conditions = ["torch.compiler.is_dynamo_compiling()", *([f"type({own}) is {owner}"] if effects.methods else [])]
     conditions.append(call(site, "_fits_an_operator", given, 1).lstrip())
     operator = operator_name(site, function.name)
-    conditions += shapes.conditions(f"{operator}_shapes")
     text = f"{_COMMENT}\n{first.header('if', conditions)}\n    return {operator}({', '.join([own, *names])})\n"
     results = "" if shapes.results == 1 else f", nested=({', '.join(map(str, range(shapes.results)))})"
     made = [
         f"@_one_operator({parts}{', ' if parts else ''}shapes={operator}_shapes{results})",
         f"def {operator}({own}, *given):",
         f'    """`{owner}.{function.name}` as one operator for torch.compile."""',
-        f"    return {shapes.noted(f'{operator}_shapes', f'{owner}.{function.name}({own}, *given)')}",
+        f"    return {owner}.{function.name}({own}, *given)",
     ]
-    run = f"{owner}.{function.name}({', '.join([own, *names])})"
+    empty = empty_results(shapes, f"{operator}_shapes", [own, *names])
     helpers = (
         *one_operator(site),
-        *shapes.helpers(f"{operator}_shapes", [own, *names], run, (owner, "_one_operator")),
+        Helper(f"{operator}_shapes", empty, after=("_one_operator",)),
         Helper(operator, "\n".join(made), after=("_one_operator", f"{operator}_shapes")),
     )
     return Edit((Replacement(site.span(body[0]), (text, site.original(body[0]))),), ("torch",), helpers)

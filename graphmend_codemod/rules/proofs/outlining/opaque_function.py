@@ -15,40 +15,37 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.constants import cached_functions
 from graphmend_codemod.rules.proofs.outlining import array_functions, method_results, state_updates
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, one_operator
-from graphmend_codemod.rules.proofs.outlining.explored import Shapes
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.library_effects import check_gradient
+from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes, empty_results
 from graphmend_codemod.rules.proofs.outlining.shared_helpers import functions, operator_name
 
 _COMMENT = "# torch.compile cannot trace this function: it calls it as one operator."
 
 
-def edit(site: Site, guessed: bool = False) -> Edit:
-    """The compile path in front of the body of the function around the site. NotProven where that would show.
-
-    Where it is `guessed` that the graph breaks there, the path is taken only if tracing shows that the code reads data.
-    """
+def edit(site: Site) -> Edit:
+    """The compile path in front of the body of the function around the site. NotProven where that would show."""
 
     def look() -> Edit | str:
         try:
-            return _edit(site, guessed)
+            return _edit(site)
         except NotProven as why:
             return str(why)
 
     # Gradients are all that a place in the function decides.
-    question = f"opaque function {site.no_grad} {guessed}"
+    question = f"opaque function {site.no_grad}"
     found = site.remembered(question, site.evaluator.scope.node, look, anywhere=True)
     if isinstance(found, str):
         raise NotProven(found)
     return found
 
 
-def _edit(site: Site, guessed: bool) -> Edit:
+def _edit(site: Site) -> Edit:
     function = site.evaluator.scope.node
     if cached_functions.is_cached(site):
         return cached_functions.edit(site)
     if site.evaluator.scope.class_qualified is not None:
-        return method_results.edit(site, guessed) if is_method_with_results(site) else state_updates.edit(site)
+        return method_results.edit(site) if is_method_with_results(site) else state_updates.edit(site)
     names = _parameters(site, function)
     if array_functions.draws_arrays(site):
         return array_functions.edit(site, names)
@@ -57,11 +54,10 @@ def _edit(site: Site, guessed: bool) -> Edit:
     if any(name in names for name in effects.changed(function)):
         raise NotProven("the function changes one of its arguments")
     check_gradient(site, function)
-    shapes = Shapes(site, function, body, guessed)
+    shapes = ResultShapes(site, function, body)
     text = _Text(site, function, names, shapes, effects.random)
     header = site.reached(body[0], "the function")
-    known = shapes.conditions(f"{text.operator}_shapes")
-    condition = header.header("if", ["torch.compiler.is_dynamo_compiling()", text.condition, *known])
+    condition = header.header("if", ["torch.compiler.is_dynamo_compiling()", text.condition])
     path = f"{_COMMENT}\n{condition}\n    return {text.operator}({', '.join(text.given)})\n"
     return Edit(
         (Replacement(site.span(body[0]), (path, site.original(body[0]))),), ("torch",), text.helpers(), whole=True
@@ -93,7 +89,9 @@ def _parameters(site: Site, function: FunctionNode) -> list[str]:
 class _Text:
     """What is written for one function. Where it draws random numbers, the operator of layers keeps their state."""
 
-    def __init__(self, site: Site, function: FunctionNode, names: list[str], shapes: Shapes, random: bool) -> None:
+    def __init__(
+        self, site: Site, function: FunctionNode, names: list[str], shapes: ResultShapes, random: bool
+    ) -> None:
         self._site, self._function, self._names, self._shapes = site, function, names, shapes
         self._random = random
         self.operator = operator_name(site, function.name)
@@ -108,7 +106,7 @@ class _Text:
         shared = one_operator(self._site) if self._random else functions(self._site, gradient=self._shapes.smooth)
         return (
             *shared,
-            *self._shapes.helpers(shapes, given, f"{name}({', '.join(self._names)})", (name, shared[-1].name)),
+            Helper(shapes, empty_results(self._shapes, shapes, given), after=(name, shared[-1].name)),
             Helper(self.operator, self._one_operator(shared[-1].name), after=(name, shared[-1].name, shapes)),
         )
 
@@ -120,6 +118,6 @@ class _Text:
                 f"@{decorator}(shapes={self.operator}_shapes{nested})",
                 f"def {self.operator}({'_, ' if self._random else ''}*given):",
                 f'    """`{self._function.name}` as one operator for torch.compile."""',
-                f"    return {self._shapes.noted(f'{self.operator}_shapes', f'{self._function.name}(*given)')}",
+                f"    return {self._function.name}(*given)",
             ]
         )

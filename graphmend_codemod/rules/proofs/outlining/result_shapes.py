@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.patterns import all_names, elements_of, is_name, is_not, stored_names
-from graphmend_codemod.analysis.scope import FunctionNode, defaults_of, parameters, walk, walk_in_layers
+from graphmend_codemod.analysis.scope import FunctionNode, parameters, walk, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Value
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -29,9 +29,9 @@ _ELEMENTWISE = torch_api.name_set(
 
 
 class ResultShapes:
-    """Cuts the statements of `function` down to its results; after `cut`, `statements` are what is left."""
+    """Cuts the statements of `function` down to its results; `statements` are what is left."""
 
-    def __init__(self, site: Site, function: FunctionNode) -> None:
+    def __init__(self, site: Site, function: FunctionNode, body: Sequence[ast.stmt]) -> None:
         self._site = site
         self._function = function
         self.results = 0
@@ -41,24 +41,11 @@ class ResultShapes:
         self._containers = {
             name for each in _assignments(function) if _is_container(each.value) for name in _bound(each)
         }
-        self.assumed: set[str] | None = None
-        """Parameters that are taken for tensors, where the compile path asks for that."""
-        self.statements: list[ast.stmt] = []
         self._find_unsized()
-
-    def cut(self, body: Sequence[ast.stmt]) -> None:
-        """Cut `body` down. NotProven where what is left would depend on data."""
-        self.statements = self._block(body, set())
+        needed: set[str] = set()
+        self.statements = self._block(body, needed)
         if not self.results:
             raise NotProven("the function returns nothing")
-
-    def is_chosen(self, value: ast.expr) -> bool:
-        """True for `x[mask]`, `x[mask] * 2`, and a name that is bound to `x[mask]`: their sizes depend on data."""
-        if isinstance(value, ast.BinOp):
-            return self.is_chosen(value.left) or self.is_chosen(value.right)
-        name = getattr(value, "id", "")
-        bound = [each.value for each in _assignments(self._function) if is_name(each.targets[0], name)]
-        return any(self._stand_in(each) is not None for each in (value, *bound))
 
     # sizes that data decides
 
@@ -170,18 +157,14 @@ class ResultShapes:
         made = []
         for value in values:
             self._check(value, node)
-            self.check_tensor(value, node)
+            if not self._is_tensor(value, node):
+                raise NotProven(f"cannot infer that the result `{speculation.short(value)}` is a Tensor")
             inner = self._site.at(node)
             dtype = (inner.value(value).dtype if inner is not None else None) or ""
             self.smooth = self.smooth or not dtype.startswith(("torch.int", "torch.uint", "torch.bool"))
             needed |= all_names(value)
             made.append(value)
         return ast.Return(ast.List(made, ast.Load()))
-
-    def check_tensor(self, value: ast.expr, node: ast.stmt) -> None:
-        """NotProven for a result that may be something other than a tensor."""
-        if not self._is_tensor(value, node):
-            raise NotProven(f"cannot infer that the result `{speculation.short(value)}` is a Tensor")
 
     def _is_tensor(self, value: ast.expr, node: ast.stmt, seen: frozenset[str] = frozenset()) -> bool:
         """True for what is certainly a tensor where `node` runs: an operator returns nothing else."""
@@ -198,19 +181,11 @@ class ResultShapes:
             return self._is_inverse(value.slice) or self._is_tensor(value.value, node, seen)
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
             return value.func.attr in torch_api.RETURNS_TENSOR and self._is_tensor(value.func.value, node, seen)
-        if not isinstance(value, ast.Name):
+        if not isinstance(value, ast.Name) or value.id in seen:
             return False
-        if value.id in seen:
-            return True  # what it is bound to elsewhere decides
         made = [each for each in _assignments(self._function) if value.id in _bound(each)]
-        given = value.id in {each.arg for each in parameters(self._function)}
-        fixed = {each.arg for each, _ in defaults_of(self._function)} if self.assumed is not None else {value.id}
-        loops = [part.target for part in walk(self._function) if isinstance(part, (ast.For, ast.comprehension))]
-        if any(value.id in all_names(each) for each in loops) or (value.id in fixed if given else not made):
-            return False
-        if given and self.assumed is not None:
-            self.assumed.add(value.id)
-        return all(self._is_made(each, seen | {value.id}) for each in made)
+        others = any(each.arg == value.id for each in parameters(self._function))
+        return not others and bool(made) and all(self._is_made(each, seen | {value.id}) for each in made)
 
     def _is_made(self, node: ast.Assign, seen: frozenset[str]) -> bool:
         """True where an assignment gives its one name a tensor."""
@@ -359,6 +334,16 @@ class ResultShapes:
         sized = name in torch_api.CREATION or name in _SIZED
         if sized and not name.endswith("_like") and any(value.is_tensor for value in values[qualified is None :]):
             raise NotProven(f"the shape of a result may depend on `{text}`")
+
+
+def empty_results(shapes: ResultShapes, name: str, given: Sequence[str]) -> str:
+    """The function `name` of what is `given`, which makes tensors like the results, as text."""
+    head = f"def {name}({', '.join(given)}):"
+    if len(head) > 79:
+        head = "\n".join([f"def {name}(", *(f"    {each}," for each in given), "):"])
+    statements = [ast.unparse(ast.fix_missing_locations(each)) for each in shapes.statements]
+    lines = [f"    {line}" for each in statements for line in each.splitlines()]
+    return "\n".join([head, '    """Tensors of the shapes and dtypes of the results, for tracing."""', *lines])
 
 
 def _bound(node: ast.stmt) -> set[str]:

@@ -55,7 +55,7 @@ TAKEN_APART = """\
 """How the function gets it back, and how its results are put together; without its `def`, which differ."""
 
 REGISTERED = """\
-            torch.library.impl(name, "default", torch.compiler.disable(run))  # which may run between graphs, too
+            torch.library.impl(name, "default", run)
             torch.library.register_fake(name, fake)
             space, _, short = name.partition("::")
             return getattr(getattr(torch.ops, space), short).default
