@@ -228,7 +228,7 @@ def test_numbers_and_words_are_other_operators_or_other_calls() -> None:
         ("y = x.view(-1)\ny[y > 0] += change(y[y > 0], 1)\nreturn y.clone()", "changes one of its arguments"),
         ("helper.last = x[x > 0]\nreturn x * 2", "changes `helper.last`"),
         ("global LAST\nLAST = x[x > 0]\nreturn x * 2", "not supported"),
-        ("if x.sum() > len(x[x > 0]):\n    return x\nreturn x[:1]", "depends on data"),
+        ("if x.sum() > len(x[x > 0]):\n    return x @ x.T\nreturn x[:1]", "depends on data"),
         ("y = x[:1]\nfor each in x[x > 0]:\n    y = torch.cat([y, x])\nreturn y", "`y`"),
         ("return torch.zeros(int(x.max()))", "depend"),
         (
