@@ -91,7 +91,7 @@ def fits(evaluator: Evaluator, number: ast.expr, env: Env, tensor: Value) -> boo
 
 
 def finite_operator(evaluator: Evaluator, node: ast.BinOp, left: Value) -> bool:
-    """True where a zero gradient stays zero: the operator multiplies it with nothing but a finite number."""
+    """True where a zero gradient stays zero: the operator multiplies it only with finite numbers."""
     if isinstance(node.op, (ast.Add, ast.Sub, ast.BitAnd, ast.BitOr, ast.BitXor)):
         return True
     factor = number_of(evaluator, node.right if left.kind is ValueKind.TENSOR else node.left)
