@@ -76,6 +76,7 @@ class Collector:
         self._ids: Counter[str] = Counter()
         self._processes: list[Process] = []
         self._compilations: list[Compilation] = []
+        self._gaps: dict[tuple[int, str], tuple[int, float]] = {}
         self._recompiled: dict[SourceLine, list[tuple[float, str]]] = {}
         self._skipped: Counter[tuple[SourceLine, str]] = Counter()
         self._known: dict[SourceLine, list[Mapping[str, Any]]] = {}
@@ -97,7 +98,7 @@ class Collector:
         if not source:
             sites = [dataclasses.replace(each, source="", own_source="") for each in sites]
         recompiled = [_recompiled(place, every) for place, every in self._recompiled.items()]
-        compilations = tuple(self._compilations)
+        compilations = tuple(map(self._with_gaps, self._compilations))
         totals = Totals(
             sites=len(sites),
             events=sum(site.events for site in sites),
@@ -187,6 +188,15 @@ class Collector:
         """One more compilation."""
         self._compilations.append(compilation)
 
+    def gap(self, process: int, compilation: str, runs: int, seconds: float) -> None:
+        """A graph that a break made necessary ran: the time in eager mode before it."""
+        known = self._gaps.get((process, compilation), (0, 0.0))
+        self._gaps[process, compilation] = (known[0] + runs, known[1] + seconds)
+
+    def _with_gaps(self, compilation: Compilation) -> Compilation:
+        gaps, seconds = self._gaps.get((compilation.process, compilation.id), (0, 0.0))
+        return dataclasses.replace(compilation, gaps=gaps, gap_seconds=round(seconds, 6)) if gaps else compilation
+
     def recompiled(self, place: SourceLine, seconds: float, reason: str) -> None:
         """A compilation that was not a frame's first, and why."""
         self._recompiled.setdefault(place, []).append((seconds, reason))
@@ -230,6 +240,7 @@ class _ProcessReader:
         if cause is not None:
             cause.gaps[self._number, event.frame] += event.runs
             cause.gap_seconds += event.seconds
+            self._collector.gap(self._number, f"{event.frame}/{event.compilation}", event.runs, event.seconds)
 
     def _break(self, event: events.Break) -> None:
         text = break_text.parse(event.text)

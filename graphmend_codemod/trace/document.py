@@ -174,7 +174,8 @@ class Compilation:
     """One compilation of one frame, in the order of the run. `site` is the id of what ends its graph, or None.
 
     `because` is the id of the site without which it would not have been needed. `operations` is None where there is no
-    graph. `call` numbers the outermost compiled calls of a process.
+    graph. `call` numbers the outermost compiled calls of a process. `gaps` and `gap_seconds` are those of this graph
+    alone: how often it ran behind another one, and the time in eager mode in between.
     """
 
     process: int
@@ -185,6 +186,8 @@ class Compilation:
     call: int
     site: str | None = None
     because: str | None = None
+    gaps: int = 0
+    gap_seconds: float = 0.0
 
 
 @dataclass(frozen=True)

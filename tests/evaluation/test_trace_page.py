@@ -84,9 +84,23 @@ def test_nothing_foreign_is_markup(joined: Joined) -> None:
 
 def test_timeline_has_a_piece_for_each_graph_and_each_break(joined: Joined) -> None:
     (row,) = timeline(joined.trace.compilations, joined.trace.sites)
-    assert [piece.kind for piece in row.pieces] == ["graph", "cut", "graph", "cut", "graph", "cut", "graph"]
+    kinds = ["graph", "cut", "gap", "graph", "cut", "gap", "graph", "cut", "gap", "graph"]
+    assert [piece.kind for piece in row.pieces] == kinds
     assert [piece.site for piece in row.pieces if piece.kind == "cut"] == [1, 1, 2]
     assert row.pieces[-1].start + row.pieces[-1].width == pytest.approx(1000, abs=1)
+
+
+def test_timeline_shows_the_time_in_eager_mode_between_graphs(joined: Joined) -> None:
+    (row,) = timeline(joined.trace.compilations, joined.trace.sites)
+    gaps = [piece for piece in row.pieces if piece.kind == "gap"]
+    assert [piece.words for piece in gaps] == [
+        "250 ms in eager mode before 10 runs of graph 1/0 of helper",
+        "125 ms in eager mode before 4 runs of graph 2/0 of helper",
+        "500 ms in eager mode before 10 runs of graph 4/0 of forward",
+    ]
+    assert [piece.site for piece in gaps] == [1, 1, 2]
+    assert gaps[0].width == pytest.approx(2 * gaps[1].width, abs=0.1)
+    assert row.words.endswith("5.0 s of compiling, 875 ms in eager mode between graphs")
 
 
 def test_timeline_of_several_processes_says_whose_it_is(joined: Joined) -> None:

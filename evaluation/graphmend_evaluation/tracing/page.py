@@ -18,6 +18,7 @@ from graphmend_evaluation.reporting import markup
 _WIDTH = 1000.0
 _LEAST = 4.0
 _CUT = 3.0
+_FOR_GAPS = 0.3
 _ROWS = 60
 _OPEN = 12
 _COLOURS = {Remedy.FIX: "FIXED", Remedy.UNSAFE: "FEWER", Remedy.DECLINED: "FEWER"}
@@ -100,6 +101,7 @@ def timeline(
         place = every[0].place
         breaks = sum(each.site is not None and each.id.endswith("/0") for each in every)
         again = sum(not each.id.endswith("/0") for each in every)
+        between = sum(each.gap_seconds for each in every)
         yield Row(
             name=place.function,
             place=f"{place.path}:{place.line}",
@@ -109,7 +111,8 @@ def timeline(
                     plural(graphs, "graph"),
                     plural(breaks, "break"),
                     *([plural(again, "recompilation")] if again else []),
-                    text.seconds(time),
+                    f"{text.seconds(time)} of compiling",
+                    *([f"{text.seconds(between)} in eager mode between graphs"] if between else []),
                 ]
             ),
             pieces=tuple(_pieces(every, numbers, kinds)),
@@ -123,22 +126,29 @@ def _named(processes: Sequence[Process], number: int) -> str:
 
 
 def _pieces(every: Sequence[Compilation], numbers: dict[str, int], kinds: dict[str, str]) -> Iterator[Piece]:
+    """Graphs share the width by their operations, gaps a part of it by the time that eager mode took there."""
     cuts = sum(each.site is not None for each in every)
-    room = max(_WIDTH - _CUT * cuts, _WIDTH / 2)
+    between = sum(each.gap_seconds for each in every)
+    for_gaps = _WIDTH * _FOR_GAPS if between else 0.0
+    for_cuts = min(_CUT * cuts, (_WIDTH - for_gaps) / 2)
     weights = [_LEAST + (each.operations or 0) if each.operations else 0.0 for each in every]
-    cut = (_WIDTH - room) / cuts if cuts else 0.0
-    unit = room / (sum(weights) or 1.0)
+    unit = (_WIDTH - for_gaps - for_cuts) / (sum(weights) or 1.0)
     at = 0.0
     for each, weight in zip(every, weights, strict=True):
+        because = numbers.get(each.because or "")
+        graph = f"graph {each.id} of {each.place.function}"
+        if each.gap_seconds:
+            width = for_gaps * each.gap_seconds / between
+            said = f"{text.seconds(each.gap_seconds)} in eager mode before {plural(each.gaps, 'run')} of {graph}"
+            yield Piece("gap", round(at, 2), round(width, 2), said, because)
+            at += width
         if weight:
-            said = (
-                f"graph {each.id} of {each.place.function}: {each.operations} operations, {text.seconds(each.seconds)}"
-            )
-            yield Piece("graph", round(at, 2), round(weight * unit, 2), said, numbers.get(each.because or ""))
+            said = f"{graph}: {each.operations} operations, {text.seconds(each.seconds)}"
+            yield Piece("graph", round(at, 2), round(weight * unit, 2), said, because)
             at += weight * unit
         if each.site is not None and each.site in numbers:
-            yield Piece("cut", round(at, 2), round(max(cut, 1.0), 2), kinds[each.site], numbers[each.site])
-            at += cut
+            yield Piece("cut", round(at, 2), round(max(for_cuts / cuts, 1.0), 2), kinds[each.site], numbers[each.site])
+            at += for_cuts / cuts
 
 
 def _cards(joined: Joined) -> Iterator[Card]:
