@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +36,19 @@ def of_folder(folder: Path, root: Path) -> tuple[Watched, ...]:
     """What the watchers of several processes wrote: of each function what the process with the most calls noted."""
     found: dict[SourceLine, Watched] = {}
     for path in sorted(folder.glob("*.calls")):
-        try:
-            records = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:  # of a process that was killed
-            continue
-        for each in of_records(records, root):
+        for each in of_records(_records(path), root):
             known = found.get(each.place)
             if known is None or len(known.calls) < len(each.calls):
                 found[each.place] = each
     return tuple(found.values())
+
+
+def _records(path: Path) -> Iterator[Mapping[str, Any]]:
+    """A record for each call that ended, each of which has the calls before it as well."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            with contextlib.suppress(ValueError):  # half a line of a process that was killed
+                yield json.loads(line)
 
 
 def of_records(records: Iterable[Mapping[str, Any]], root: Path) -> tuple[Watched, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +16,9 @@ import torch
 
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
+from graphmend_codemod.trace import document
 from graphmend_codemod.trace.hints import with_hints
+from graphmend_evaluation.tracing.calls import Watcher
 from tests.evaluation.recorded_fixes import (
     OUTSIDE,
     SOLVER,
@@ -183,3 +187,60 @@ def test_the_command_runs_a_program_once_more_and_its_trace_fixes_it(tmp_path: P
     assert "_recorded_operator" in (tmp_path / "train.py").read_text()
     after = graphmend("trace", "-q", "-o", "after.json", "--", sys.executable, "train.py")
     assert json.loads((tmp_path / "after.json").read_text())["sites"] == [], after
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("ending", ["forked", "os._exit(0)"])
+def test_processes_that_end_without_python_s_leave_tell_of_their_calls(tmp_path: Path, ending: str) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.graphmend]\n")
+    calls = "for rows in (3, 5):\n        model(torch.randn(rows, rows + 1))"
+    program = f"""
+
+def work():
+    model = torch.compile(Model(), backend="eager", dynamic=False).requires_grad_(False)
+    {calls}
+
+
+if __name__ == "__main__":
+    if {ending!r} == "forked":
+        import multiprocessing
+
+        worker = multiprocessing.get_context("fork").Process(target=work)
+        worker.start()
+        worker.join()
+    else:
+        import os
+
+        work()
+        os._exit(0)
+"""
+    (tmp_path / "train.py").write_text(SOLVER + program)
+    command = [sys.executable, "-m", "graphmend_codemod", "trace", "--calls", "-q", "--", sys.executable, "train.py"]
+    subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    watched = {each.place.function: len(each.calls) for each in document.read(tmp_path / "trace.json").watched}
+    assert watched["Model.forward"] == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forked_process_does_not_tell_of_the_calls_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text("def double(x):\n    return x * 2\n")
+    spec = importlib.util.spec_from_file_location("doubling", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    watcher = Watcher({str(path): {"broken": [2], "called": []}})
+    watcher.write_to(str(tmp_path))
+    watcher.start()
+    try:
+        module.double(1)
+        child = os.fork()
+        if not child:
+            module.double(2)
+            os._exit(0)
+        os.waitpid(child, 0)
+    finally:
+        watcher.stop()
+    told = [len(json.loads(file.read_text())["calls"]) for file in tmp_path.glob("*.calls")]
+    assert told == [1, 1]

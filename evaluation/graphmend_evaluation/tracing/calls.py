@@ -18,7 +18,6 @@ import random
 import re
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType, ModuleType
 from typing import Any
@@ -29,6 +28,7 @@ _DEEPEST = 3
 _LONGEST = 24
 _MODULES_LOOKED_AT = 300
 _READ_ALL = 2**18
+_UNCHANGING = (type(None), bool, int, float, str)
 _OPTION = re.compile(r"(?=.{1,24}$)[A-Za-z][A-Za-z_-]*\d{0,3}[A-Za-z_-]*")
 _AUTOGRAD = os.path.join("torch", "autograd", "__init__.py")
 
@@ -73,6 +73,7 @@ class _Function:
         self._states: dict[Any, int] = {}
         self.calls: list[list[Any]] = []
         self.entered = 0
+        self.folder: str | None = None
 
     def number(self, fact: Any) -> int:
         """The number of a fact, the same one for equal facts."""
@@ -83,6 +84,16 @@ class _Function:
         own, trained = _state(owner)
         keys = ("owner", id(owner)), ("own", id(owner), own), ("trained", id(owner), trained)
         return [self._states.setdefault(key, len(self._states)) for key in keys]
+
+    def ended(self, call: list[Any]) -> None:
+        self.calls.append(call)
+        with contextlib.suppress(OSError):
+            if self.folder is not None:
+                with open(os.path.join(self.folder, f"{os.getpid()}.calls"), "a", encoding="utf-8") as file:
+                    file.write(json.dumps(self.record()) + "\n")
+
+    def forked(self) -> None:
+        self.calls, self.entered = [], 0  # calls before are the parent's
 
     def record(self) -> dict[str, Any]:
         """All of it, as the trace has it."""
@@ -97,11 +108,6 @@ class _Function:
             "facts": list(self.facts),
             "calls": [json.dumps(each) for each in self.calls],
         }
-
-
-def _is_plain(value: Any) -> bool:
-    """True for what nothing can change."""
-    return value is None or type(value) in (bool, int, float, str)
 
 
 def _is_chain(node: ast.expr) -> bool:
@@ -133,16 +139,13 @@ class Watcher:
         sys.settrace(self._before)
         threading.settrace(self._before)
 
-    def write_at_exit(self, folder: str) -> None:
-        """Write what is known to a file below `folder` when the process ends."""
-
-        def write() -> None:
-            self.stop()
-            path = os.path.join(folder, f"{os.getpid()}-{time.time_ns()}.calls")
-            with open(path, "x", encoding="utf-8") as file:
-                json.dump(list(self.records()), file)
-
-        atexit.register(write)
+    def write_to(self, folder: str) -> None:
+        """Write what is known of a function at the end of each call, to a file of each process below `folder`: one
+        that `os._exit` or a signal ends leaves what it had, and a forked one begins anew."""
+        for function in self._functions.values():
+            function.folder = folder
+            getattr(os, "register_at_fork", dict)(after_in_child=function.forked)  # Windows has none
+        atexit.register(self.stop)
 
     def records(self) -> Iterator[dict[str, Any]]:
         """What is known of each function that was called."""
@@ -186,7 +189,7 @@ class _Call:
         elif event == "exception":
             self._events.append(["raised"])
         if event == "return":
-            self._function.calls.append(self._events)
+            self._function.ended(self._events)
         return self.event
 
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
@@ -207,7 +210,7 @@ class _Call:
         facts["@autocast"] = self._function.number(_autocast())
         facts["@random"] = self._function.number(self._random())
         for name, value in self._arguments.items():
-            if held.get(name) is not value and not _is_plain(value):
+            if held.get(name) is not value and type(value) not in _UNCHANGING:
                 facts[f"@argument {name}"] = self._fact_number(value)
         owner = self._arguments.get(self._function.owner)
         if owner is not None:
@@ -281,9 +284,8 @@ class _Call:
             memory, plain = -1, False
         version = self._number("content", _content(value))
         dtype = str(value.dtype).removeprefix("torch.")
-        kind = "tensor" if plain else "other tensor"
+        kind, grad = "tensor" if plain else "other tensor", bool(value.requires_grad)
         sizes = [int(each) for each in value.shape]
-        grad = bool(value.requires_grad)
         return [kind, dtype, sizes, value.device.type, grad, memory, self._identity(value), version]
 
 

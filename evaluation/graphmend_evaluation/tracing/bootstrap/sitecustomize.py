@@ -35,8 +35,8 @@ def _start() -> None:
     if watch:
         with open(watch, encoding="utf-8") as file:
             watcher = _load("_graphmend_calls", os.path.join(above, "calls.py")).Watcher(json.load(file))
+        watcher.write_to(folder)
         watcher.start()
-        watcher.write_at_exit(folder)
         return
     recorder = _load("_graphmend_recorder", os.path.join(above, "recorder.py"))
     recorder.Recorder(folder).start()
