@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from graphmend_codemod.trace.join import Joined
     from graphmend_codemod.trace.run import Outcome
 
-FORMATS = ("text", "json", "sarif", "github", "markdown", "badge")
+FORMATS = ("text", "json", "sarif", "github", "gitlab", "markdown", "badge")
 DEFAULT_OUTPUT = "trace.json"
 _EXPLAINED = 5
 
@@ -85,6 +85,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write one page to look at in a browser")
     parser.add_argument("--open", action="store_true", help="write the page beside the trace and open it")
     parser.add_argument("--format", choices=FORMATS, default="text", help="how to show it [default: text]")
+    parser.add_argument(
+        "--top",
+        type=_number,
+        metavar="N",
+        help="show the N dearest sites in full, and a line for each other one [default: 10]",
+    )
     parser.add_argument("--no-source", action="store_true", help="keep source lines out of the trace")
     parser.add_argument("--quiet", "-q", action="store_true", help="say nothing of breaks while the program runs")
     baseline = parser.add_argument_group("no new breaks")
@@ -108,6 +114,13 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--from-tests", metavar="ARGS", help="python -m pytest ARGS")
     what.add_argument("--import", dest="logs", type=Path, metavar="DIR", help="read what TORCH_TRACE=DIR wrote")
     what.add_argument("--show", type=Path, metavar="FILE", help="show a trace that was recorded before")
+
+
+def _number(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
 
 
 def run(args: argparse.Namespace) -> int:
@@ -266,6 +279,8 @@ def _show(args: argparse.Namespace, joined: Joined, settings: Settings, new: fro
         say(documents.as_json(joined))
     elif args.format == "sarif":
         say(documents.sarif(joined, settings.root))
+    elif args.format == "gitlab":
+        say(documents.code_quality(joined, settings.root))
     elif args.format == "markdown":
         say(documents.markdown(joined))
     elif args.format == "badge":
@@ -278,7 +293,8 @@ def _show(args: argparse.Namespace, joined: Joined, settings: Settings, new: fro
     else:
         from graphmend_codemod.core.colour import paint_for
 
-        for line in text.full(joined, paint_for(sys.stdout, os.environ), new=new):
+        top = text.TOP if args.top is None else args.top
+        for line in text.full(joined, paint_for(sys.stdout, os.environ), new=new, top=top):
             say(line)
 
 

@@ -28,17 +28,15 @@ def render(report: Report) -> str:
             "path": _path(finding.path, report.root, base),
             "positions": {"begin": {"line": start.line, "column": start.column}},
         }
-        entries.append(_entry(finding.code, _described(finding), severity, location, f"{same}\0{seen[same]}"))
+        entries.append(entry(finding.code, _described(finding), severity, location, f"{same}\0{seen[same]}"))
     for problem in report.problems:
-        place: dict[str, object] = {
-            "path": _path(problem.path, report.root, base),
-            "lines": {"begin": problem.line or 1},
-        }
-        entries.append(_entry("error", problem.message, "major", place, f"{problem.path}\0{problem.message}"))
+        place = line_of(problem.path, problem.line or 1, report.root, base)
+        entries.append(entry("error", problem.message, "major", place, f"{problem.path}\0{problem.message}"))
     return json.dumps(entries, indent=2)
 
 
-def _entry(name: str, told: str, severity: str, location: dict[str, object], same: str) -> dict[str, object]:
+def entry(name: str, told: str, severity: str, location: dict[str, object], same: str) -> dict[str, object]:
+    """One issue. Those that are the `same` in two reports are one to GitLab."""
     return {
         "type": "issue",
         "check_name": name,
@@ -48,6 +46,11 @@ def _entry(name: str, told: str, severity: str, location: dict[str, object], sam
         "location": location,
         "fingerprint": hashlib.sha256(same.encode("utf-8", "surrogatepass")).hexdigest()[:32],
     }
+
+
+def line_of(path: str, line: int, root: Path, base: Path) -> dict[str, object]:
+    """A line of a file of the project at `root`, in the repository at `base`."""
+    return {"path": _path(path, root, base), "lines": {"begin": line}}
 
 
 def _described(finding: Finding) -> str:

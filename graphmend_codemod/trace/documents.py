@@ -1,26 +1,56 @@
-"""A trace with its answers for programs: JSON, SARIF, workflow commands of GitHub, Markdown."""
+"""A trace with its answers for programs: JSON, SARIF, workflow commands of GitHub, Code Quality of GitLab, Markdown."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from graphmend_codemod import __version__
-from graphmend_codemod.reporting import github
+from graphmend_codemod.reporting import github, gitlab
 from graphmend_codemod.reporting.markdown import code, escaped
 from graphmend_codemod.reporting.report import plural, shown_path
 from graphmend_codemod.reporting.sarif import SCHEMA, repository_root
 from graphmend_codemod.trace import break_text, text
-from graphmend_codemod.trace.document import OWN, Site, SourceLine
+from graphmend_codemod.trace.document import OWN, Site, SourceLine, Trace
 from graphmend_codemod.trace.document import SCHEMA as TRACE_SCHEMA
 from graphmend_codemod.trace.join import Answer, Joined, Remedy
 
 _BASE = "SRCROOT"
+RECOMPILED, SKIPPED = "recompiled", "skipped-frame"
+_TITLES = {RECOMPILED: "A function was compiled again", SKIPPED: "A function runs in eager mode as a whole"}
+
+
+class Aside(NamedTuple):
+    """A function of the project that was compiled again or left to Python, in words. `id` is its own in a trace."""
+
+    kind: str
+    id: str
+    place: SourceLine
+    words: str
+
+
+def asides(trace: Trace) -> Iterator[Aside]:
+    """What costs as much as breaks and is none: recompilations and skipped functions of the project."""
+    told = [
+        (RECOMPILED, each.place, f"{text.recompiled(each)}: {text.reasons(each)}".removesuffix(": "))
+        for each in trace.recompiled
+    ]
+    told += [
+        (SKIPPED, each.place, f"skipped by Dynamo, runs in eager mode{text.times(each)}: {each.reason}")
+        for each in trace.skipped
+    ]
+    seen: Counter[str] = Counter()
+    for kind, place, words in told:
+        if place.where == OWN:
+            same = f"{kind} {place.path} {place.function}"
+            seen[same] += 1
+            yield Aside(kind, same if seen[same] == 1 else f"{same} {seen[same]}", place, words)
 
 
 def as_json(joined: Joined) -> str:
@@ -44,7 +74,8 @@ def answer_object(answer: Answer) -> dict[str, Any]:
 
 
 def github_commands(joined: Joined, root: Path, new: frozenset[str] | None = None) -> Iterator[str]:
-    """An annotation for each site of the project: a warning where a fix exists, else a notice.
+    """An annotation for each site of the project: a warning where a fix exists, else a notice; then notices of
+    recompilations and skipped functions.
 
     With `new`, the ids of sites that a baseline does not have, only those, as errors.
     """
@@ -57,6 +88,9 @@ def github_commands(joined: Joined, root: Path, new: frozenset[str] | None = Non
         properties["title"] = f"graph break {site.gb_id}".strip()
         level = "error" if new is not None else "warning" if answer.remedy is Remedy.FIX else "notice"
         yield github.command(level, properties, message(site, answer, joined))
+    for aside in asides(joined.trace) if new is None else ():
+        properties = {"file": shown_path(aside.place.path, root), "line": str(aside.place.line)}
+        yield github.command("notice", {**properties, "title": _TITLES[aside.kind]}, aside.words)
 
 
 def message(site: Site, answer: Answer, joined: Joined) -> str:
@@ -72,10 +106,27 @@ def message(site: Site, answer: Answer, joined: Joined) -> str:
     return f"{words}; {answer.steps[0]}" if answer.steps else words
 
 
+def code_quality(joined: Joined, root: Path) -> str:
+    """A Code Quality report of GitLab: each site of the project, then recompilations and skipped functions."""
+    base = repository_root(root)
+    entries = []
+    for site, answer in zip(joined.trace.sites, joined.answers, strict=True):
+        if site.own is not None:
+            severity = "minor" if answer.remedy is Remedy.FIX else "info"
+            location = gitlab.line_of(site.own.path, site.own.line, root, base)
+            name = site.gb_id or "graph-break"
+            entries.append(gitlab.entry(name, message(site, answer, joined), severity, location, site.id))
+    for aside in asides(joined.trace):
+        location = gitlab.line_of(aside.place.path, aside.place.line, root, base)
+        entries.append(gitlab.entry(aside.kind, aside.words, "info", location, aside.id))
+    return json.dumps(entries, indent=2)
+
+
 def sarif(joined: Joined, root: Path) -> str:
-    """A SARIF 2.1.0 log; the kinds of breaks are its rules."""
+    """A SARIF 2.1.0 log; the kinds of breaks are its rules, and recompilations and skipped functions are notes."""
     base = repository_root(root)
     kinds = {site.gb_id or "graph-break": site.kind for site in joined.trace.sites}
+    kinds |= {aside.kind: _TITLES[aside.kind] for aside in asides(joined.trace)}
     rules = [
         {
             "id": gb_id,
@@ -89,12 +140,21 @@ def sarif(joined: Joined, root: Path) -> str:
             "ruleId": site.gb_id or "graph-break",
             "level": "warning" if answer.remedy is Remedy.FIX else "note",
             "message": {"text": message(site, answer, joined)},
-            "locations": [_location(site, site.own, root, base)],
+            "locations": [_location(site.own, root, base, site)],
             "partialFingerprints": {"graphmendTrace/v1": site.id},
             "properties": {"seconds": site.seconds, "events": site.events, "verdict": answer.remedy.value},
         }
         for site, answer in zip(joined.trace.sites, joined.answers, strict=True)
         if site.own is not None
+    ] + [
+        {
+            "ruleId": aside.kind,
+            "level": "note",
+            "message": {"text": aside.words},
+            "locations": [_location(aside.place, root, base)],
+            "partialFingerprints": {"graphmendTrace/v1": aside.id},
+        }
+        for aside in asides(joined.trace)
     ]
     run = {
         "tool": {"driver": {"name": "graphmend trace", "version": __version__, "rules": rules}},
@@ -105,7 +165,7 @@ def sarif(joined: Joined, root: Path) -> str:
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def _location(site: Site, place: SourceLine, root: Path, base: Path) -> dict[str, Any]:
+def _location(place: SourceLine, root: Path, base: Path, site: Site | None = None) -> dict[str, Any]:
     absolute = Path(os.path.abspath(root / place.path))
     uri = (
         quote(os.fsencode(absolute.relative_to(base).as_posix()))
@@ -113,7 +173,7 @@ def _location(site: Site, place: SourceLine, root: Path, base: Path) -> dict[str
         else absolute.as_uri()
     )
     region: dict[str, Any] = {"startLine": place.line}
-    if site.place == place and site.column is not None and site.end_column is not None:
+    if site is not None and site.place == place and site.column is not None and site.end_column is not None:
         region |= {"startColumn": site.column, "endColumn": site.end_column}
     artifact = {"uri": uri, **({"uriBaseId": _BASE} if absolute.is_relative_to(base) else {})}
     return {"physicalLocation": {"artifactLocation": artifact, "region": region}}
@@ -134,7 +194,7 @@ def markdown(joined: Joined) -> str:
     if trace.recompiled:
         rows = ["Recompiled:", ""]
         for each in trace.recompiled:
-            words = "; ".join(escaped(reason.words) for reason in each.reasons[:3])
+            words = escaped(text.reasons(each))
             rows.append(f"- {code(f'{each.place.path}:{each.place.line}')} {plural(each.count, 'time')}: {words}")
         parts.append("\n".join(rows))
     if trace.skipped:

@@ -9,30 +9,40 @@ from graphmend_codemod.core.colour import Paint
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting.report import plural
 from graphmend_codemod.trace import break_text
-from graphmend_codemod.trace.document import OWN, Recompiled, Site, SourceLine, Trace
+from graphmend_codemod.trace.document import OWN, Recompiled, Site, Skipped, SourceLine, Trace
 from graphmend_codemod.trace.join import Answer, Joined, Remedy
 
 _CALLERS_SHOWN = 3
 _DIFF_LINES = 30
 _STEPS_SHOWN = 3
 _SHOWN = 15
+TOP = 10
 _OPTIONS = {Remedy.UNSAFE: ("--unsafe-fixes",), Remedy.OPAQUE: ("--opaque",)}
 
 
-def full(joined: Joined, paint: Paint, *, new: frozenset[str] | None = None) -> Iterator[str]:
-    """Lines of text. With `new`, only the sites with these ids are shown in full."""
+def full(joined: Joined, paint: Paint, *, new: frozenset[str] | None = None, top: int = TOP) -> Iterator[str]:
+    """Lines of text: the `top` dearest sites of the project, then of libraries, in full, and a line for each other one.
+
+    With `new`, only the sites with these ids are told.
+    """
     trace = joined.trace
     every = zip(trace.sites, joined.answers, strict=True)
     told = [(site, answer) for site, answer in every if new is None or site.id in new]
-    for title, group in (
-        ("", [each for each in told if each[0].where == OWN]),
-        ("In libraries and torch", [each for each in told if each[0].where != OWN]),
+    for title, where, group in (
+        ("", "", [each for each in told if each[0].where == OWN]),
+        ("In libraries and torch", " in libraries and torch", [each for each in told if each[0].where != OWN]),
     ):
-        if title and group:
+        if title and group[:top]:
             yield from (paint.bold(title), "")
-        for site, answer in group:
+        for site, answer in group[:top]:
             yield from _site(site, answer, joined, paint)
             yield ""
+        if rest := group[top:]:
+            yield paint.bold(f"{plural(len(rest), 'other site')}{where} (--top {len(group)} shows all of them in full)")
+            for site, answer in rest:
+                yield f"  {_head(site, paint)}: {' '.join([answer.code, answer.remedy.value]).strip()}"
+            yield ""
+        top = max(0, top - len(group))
     yield from _recompiled(trace.recompiled, paint)
     yield from _skipped(trace, paint)
     yield summary(joined)
@@ -95,12 +105,30 @@ def cost(site: Site) -> str:
     return ", ".join(parts)
 
 
-def _site(site: Site, answer: Answer, joined: Joined, paint: Paint) -> Iterator[str]:
-    shown = site.place
+def recompiled(function: Recompiled) -> str:
+    """How often a function was compiled again, and what that took."""
+    return f"recompiled {plural(function.count, 'time')}, {seconds(function.seconds)}"
+
+
+def reasons(function: Recompiled) -> str:
+    """The guards that failed most often, in words."""
+    return "; ".join(reason.words for reason in function.reasons[:_STEPS_SHOWN])
+
+
+def times(function: Skipped) -> str:
+    """` (n times)` for more than one."""
+    return f" ({plural(function.count, 'time')})" if function.count > 1 else ""
+
+
+def _head(site: Site, paint: Paint) -> str:
     column = f":{site.column}" if site.column else ""
     colon = paint.cyan(":")
-    head = f"{paint.bold(printable(shown.path))}{colon}{shown.line}{column}{colon} "
-    yield f"{head}{paint.red(site.gb_id or 'graph break')} {printable(site.kind)}"
+    head = f"{paint.bold(printable(site.place.path))}{colon}{site.place.line}{column}{colon} "
+    return f"{head}{paint.red(site.gb_id or 'graph break')} {printable(site.kind)}"
+
+
+def _site(site: Site, answer: Answer, joined: Joined, paint: Paint) -> Iterator[str]:
+    yield _head(site, paint)
     yield from _excerpt(site, paint)
     if site.own is not None and site.own != site.place:
         yield _note("called in", f"{_where(site.own)}  {printable(site.own_source)}".rstrip(), paint)
@@ -191,7 +219,7 @@ def _skipped(trace: Trace, paint: Paint) -> Iterator[str]:
         return
     yield paint.bold("Skipped by Dynamo (run in eager mode)")
     for each in trace.skipped[:_SHOWN]:
-        yield f"  {_where(each.place)}: {printable(each.reason)}"
+        yield f"  {_where(each.place)}: {printable(each.reason)}{times(each)}"
     if len(trace.skipped) > _SHOWN:
         yield f"  and {len(trace.skipped) - _SHOWN} more, in the trace"
     yield ""

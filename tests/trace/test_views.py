@@ -8,17 +8,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from graphmend_codemod.cli.main import main
 from graphmend_codemod.core.colour import Paint
 from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.trace import document, documents, text
-from graphmend_codemod.trace.document import LIBRARY, Skipped, SourceLine
+from graphmend_codemod.trace.document import LIBRARY, Reason, Recompiled, Skipped, SourceLine
 from graphmend_codemod.trace.join import Joined, Remedy, join
 from tests.trace.samples import project, traced
 
 Captured = pytest.CaptureFixture[str]
+SARIF = Path(__file__).parent.parent / "data/sarif-2.1.0-rtm.5.json"
 
 
 @pytest.fixture
@@ -54,6 +56,15 @@ def test_text_shows_source_cause_cost_and_fix(folder: Path) -> None:
     assert lines[-1].startswith(
         "2 break sites, 3 graph breaks: 2 fixable with `graphmend fix --trace t.json`. 4 graphs"
     )
+
+
+def test_sites_beyond_the_dearest_have_a_line_each(folder: Path, capsys: Captured) -> None:
+    assert main(["trace", "--show", "trace.json", "--top", "1"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("= cost: ") == 1
+    assert "1 other site (--top 2 shows all of them in full)\n  model.py:14:9: GB0059 Failed to trace" in out
+    assert "`print`" not in out.partition("other site")[2]
+    assert ": GM201 fix\n" in out
 
 
 def test_change_of_the_line_is_shown_before_functions_that_it_adds(folder: Path) -> None:
@@ -142,6 +153,58 @@ def test_sarif_names_lines_columns_and_kinds(folder: Path, capsys: Captured) -> 
     region = run["results"][0]["locations"][0]["physicalLocation"]["region"]
     assert region == {"startLine": 6, "startColumn": 8, "endColumn": 19}
     assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} == {"GB0059", "GB0170"}
+
+
+def with_asides(folder: Path) -> Joined:
+    """A trace of a function that was compiled again and of one that was skipped, in the project and in a library."""
+    found = joined(folder)
+    library = SourceLine("site-packages/lib/a.py", 3, "forward", LIBRARY)
+    own, why = SourceLine("model.py", 12, "forward"), (Reason("size", "size 0 of x was 2 and is 3", 2),)
+    trace = replace(
+        found.trace,
+        recompiled=(Recompiled(own, 2, 1.5, why), Recompiled(library, 1, 1.0, ())),
+        skipped=(Skipped(own, "Graph break under GenericContextWrappingVariable", 3), Skipped(library, "no", 1)),
+    )
+    return replace(found, trace=trace)
+
+
+AGAIN = "recompiled 2 times, 1.5 s: size 0 of x was 2 and is 3"
+IN_PYTHON = "skipped by Dynamo, runs in eager mode (3 times): Graph break under GenericContextWrappingVariable"
+
+
+def test_annotations_tell_of_recompilations_and_skipped_functions_of_the_project(folder: Path) -> None:
+    found = with_asides(folder)
+    told = list(documents.github_commands(found, folder))
+    assert told[2:] == [
+        f"::notice file=model.py,line=12,title=A function was compiled again::{AGAIN}",
+        f"::notice file=model.py,line=12,title=A function runs in eager mode as a whole::{IN_PYTHON}",
+    ]
+    assert list(documents.github_commands(found, folder, frozenset())) == []
+
+
+def test_sarif_tells_of_recompilations_and_skipped_functions(folder: Path) -> None:
+    log = json.loads(documents.sarif(with_asides(folder), folder))
+    jsonschema.validate(log, json.loads(SARIF.read_text(encoding="utf-8")))
+    (run,) = log["runs"]
+    notes = run["results"][2:]
+    assert [(note["ruleId"], note["level"], note["message"]["text"]) for note in notes] == [
+        ("recompiled", "note", AGAIN),
+        ("skipped-frame", "note", IN_PYTHON),
+    ]
+    assert {note["ruleId"] for note in notes} <= {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+
+
+def test_code_quality_report_is_what_gitlab_documents(folder: Path, capsys: Captured) -> None:
+    assert main(["trace", "--show", "trace.json", "--format", "gitlab"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 2
+    entries = json.loads(documents.code_quality(with_asides(folder), folder))
+    assert [entry["check_name"] for entry in entries] == ["GB0170", "GB0059", "recompiled", "skipped-frame"]
+    assert {entry["severity"] for entry in entries} <= {"info", "minor", "major", "critical", "blocker"}
+    assert [entry["location"]["lines"]["begin"] for entry in entries] == [6, 14, 12, 12]
+    assert len({entry["fingerprint"] for entry in entries}) == 4
+    for entry in entries:
+        assert all(isinstance(entry[key], str) and entry[key] for key in ("description", "check_name", "fingerprint"))
+        assert entry["location"]["path"] == "model.py"  # from the top of the repository, without `./`
 
 
 def test_github_annotates_the_line(folder: Path, capsys: Captured) -> None:
