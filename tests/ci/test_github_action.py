@@ -283,3 +283,24 @@ def test_gitlab_trace_compares_only_with_a_baseline_that_is_named(runner: Runner
     )
     assert (f"<--baseline>\n<{baseline}>\n" in done.stdout) is asked
     assert template["graphmend-trace"]["variables"]["GIT_DEPTH"] == "0"
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_gitlab_jobs_leave_code_quality_reports_of_the_real_command(runner: Runner, known: bool) -> None:
+    command = traced(runner, known=known).replace("\n", " ")
+    template = yaml.safe_load((CHECKOUT / "hooks/gitlab-ci/graphmend.gitlab-ci.yml").read_text())
+    variables = {
+        "PATH": f"{runner.folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "GRAPHMEND_ARGS": "--no-cache",
+        "GRAPHMEND_TRACE_COMMAND": command,
+        "GRAPHMEND_TRACE_BASELINE": "breaks.json",
+    }
+    folder = runner.repository.folder
+    for name, ends_well in (("graphmend-trace", known), ("graphmend-check", False)):
+        job = template[name]
+        script = "set -eo pipefail\n" + "\n".join(job["script"])
+        done = subprocess.run(["bash", "-c", script], cwd=folder, env={**os.environ, **variables}, check=False)
+        assert (done.returncode == 0) is ends_well
+        report = json.loads((folder / job["artifacts"]["reports"]["codequality"]).read_text())
+        assert {"model.py"} <= {entry["location"]["path"] for entry in report}
+        assert all((folder / path).is_file() for path in job["artifacts"]["paths"])
