@@ -2,19 +2,22 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help test test-latest lint types unit coverage spelling site demo demo-small docs wheel bench bench-cost bench-fleet property adversarial clean
+.PHONY: help test test-all test-latest lint types unit coverage spelling site demo demo-small docs wheel bench bench-cost bench-fleet property adversarial clean
 
 PYTHON ?= python3
 JOBS ?= 2
 COVERAGE_FLOOR ?= 72
 VENV := .venv
 BIN := $(VENV)/bin
+# Neighbours share the fixtures of their file, so each worker gets a half in order, and takes of the other's when it is done.
+PYTEST = $(BIN)/pytest -n $(JOBS) --dist worksteal
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 # Two workers with as many torch threads as cores each would only fight.
 export OMP_NUM_THREADS ?= 1
 
 help:
 	@echo "make test        lint, types and tests, in an environment of its own (.venv)"
+	@echo "make test-all    the same with what takes longer: slow tests, every scenario of every example, more generated modules"
 	@echo "make test-latest what the newest torch and transformers decide, in an environment of its own (.venv-latest): gigabytes"
 	@echo "make demo        migrate transformers and compile t5, bart float16 and phi3 longrope before and after"
 	@echo "make demo-small  migrate the repository in examples/: seconds"
@@ -37,6 +40,12 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 test: lint types unit
+
+# What `make test` leaves out, as it has to end in twelve minutes on two cores: tests marked slow, each with a quicker one of its kind
+# beside it, and most of the combinations of gradients, training and inputs that examples are called with.
+test-all: export GRAPHMEND_TEST_ALL := 1
+test-all: lint types
+	$(PYTEST)
 
 # Versions that users have and the other tests do not; the index gives torch with CUDA, which takes minutes. What an API gate decides,
 # every rule's examples compiled, counting, tracing and a sample of models run there.
@@ -63,15 +72,15 @@ lint: $(VENV)/.installed
 	$(BIN)/python scripts/document_graph_breaks.py --check
 
 types: $(VENV)/.installed
-	$(BIN)/mypy
+	MYPY_NUM_WORKERS=$(JOBS) $(BIN)/mypy
 
 unit: $(VENV)/.installed
-	$(BIN)/pytest -n $(JOBS)
+	$(PYTEST) -m "not slow"
 
 # The floor is what a part of the tests was measured to reach (73% of lines and branches: generated and hostile modules, and the tests
 # of core, project, engine, rewriting, reporting and migrate). What runs in child processes is not counted. Raise it, do not lower it.
 coverage: $(VENV)/.installed
-	$(BIN)/pytest -n $(JOBS) --cov --cov-report=xml --cov-report=term --cov-fail-under=$(COVERAGE_FLOOR)
+	$(PYTEST) --cov --cov-report=xml --cov-report=term --cov-fail-under=$(COVERAGE_FLOOR)
 
 spelling: $(VENV)/.installed
 	$(BIN)/typos

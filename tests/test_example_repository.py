@@ -47,7 +47,6 @@ def test_the_example_shows_one_site_of_each_common_kind(repository: Path) -> Non
     assert sorted(codes) == ["GM101", "GM103", "GM104", "GM201", "GM201", "GM301"]
 
 
-@pytest.mark.slow
 def test_the_fixed_example_is_one_graph(repository: Path) -> None:
     assert graphmend(repository, "fix", "--no-cache").returncode == 1
     assert graphmend(repository, "fix", "--no-cache").returncode == 0

@@ -138,6 +138,7 @@ def test_names_are_taken_apart() -> None:
     assert not needs_network("huggingface:a.b:C")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -195,6 +195,7 @@ def test_a_process_that_dies_in_the_steady_state_is_told_with_what_it_did(
     assert raised.value.status is Status.CRASHED
 
 
+@pytest.mark.slow
 def test_a_gpu_that_is_not_there_is_one_clear_line(trees: tuple[Path, Path], tmp_path: Path) -> None:
     # The child sees none, whatever this machine has.
     policy = Policy(environment={**os.environ, "CUDA_VISIBLE_DEVICES": ""})

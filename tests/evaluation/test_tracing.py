@@ -344,6 +344,7 @@ def test_block_in_a_recorded_program_leaves_its_recorder_as_it_was(tmp_path: Pat
     assert type(log.handlers) is list
 
 
+@pytest.mark.slow
 def test_pytest_records_and_fails_marked_tests(folder: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *PLUGIN, "-q", "-p", "no:cacheprovider", "--graphmend-trace=tests.json", "."],

@@ -66,6 +66,9 @@ class Model(nn.Module):
 def make():
     return Model(), [(torch.ones(2, 4),), (-torch.ones(2, 4),)]
 """
+ALONE = MODEL[: MODEL.index("        if y.sum() > 0:")] + MODEL[MODEL.index("        return y") :]
+"""The same with nothing to fix but the planted site."""
+
 TOLD = '\n        logger.warning("slow path")'
 PLANTED_LINE = MODEL.splitlines().index("        if y.sum() > {number}:") + 1
 
@@ -118,11 +121,27 @@ def repository(isolated: None, tmp_path_factory: pytest.TempPathFactory) -> Repo
     return repository
 
 
-def evaluated(repository: Repository, engine: Engine, *names: str, keep: bool = False) -> Migration:
+def evaluated(
+    repository: Repository, engine: Engine, *names: str, keep: bool = False, paths: tuple[str, ...] = ()
+) -> Migration:
     wanted = Wanted(named=tuple(f"zoo.{name}:make" for name in names), jobs=2)
-    request = MigrationOptions(repository.folder, load_settings, branch="mend", wanted=wanted, keep=keep)
-    with untouched(repository, but="mend"):
+    request = MigrationOptions(
+        repository.folder, load_settings, branch="mend", paths=tuple(map(Path, paths)), wanted=wanted, keep=keep
+    )
+    with untouched(repository, but=None if paths else "mend"):
         return migrate(request, engine=engine)
+
+
+def test_a_rewrite_that_changes_results_is_found_and_taken_back(repository: Repository, planting: Engine) -> None:
+    repository.write("zoo/alone.py", ALONE.format(number=101, told=""))
+    repository.commit()
+    outcome = evaluated(repository, planting, "alone", paths=("zoo/alone.py",))
+
+    (taken,) = outcome.taken_back
+    assert (taken.finding.code, taken.finding.span.start_line) == ("GM999", PLANTED_LINE)
+    assert "eager result changed" in taken.reason
+    assert outcome.commits == ()
+    assert [result.problems for result in outcome.models] == [()]
 
 
 @pytest.mark.slow
@@ -170,8 +189,7 @@ def test_keep_leaves_what_was_found_and_says_so(repository: Repository, planting
 
 @pytest.mark.slow
 def test_a_planted_rewrite_that_is_timed_slower_is_taken_back(repository: Repository, planting: Engine) -> None:
-    only = MODEL[: MODEL.index("        if y.sum() > 0:")] + MODEL[MODEL.index("        return y") :]
-    repository.write("zoo/slow.py", only.format(number=104, told=""))
+    repository.write("zoo/slow.py", ALONE.format(number=104, told=""))
     repository.commit()
     wanted = Wanted(named=("zoo.slow:make",), speed=True, speed_budget=1.0)
     request = MigrationOptions(

@@ -13,12 +13,12 @@ from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.examples import Clean, Declined, Example
 from graphmend_codemod.rules.framework.registry import all_rules
 from graphmend_codemod.rules.framework.rule import Rule
-from tests.tools.behaviour import behaves
+from tests.tools.behaviour import EVERYTHING, behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import checked, declined, embedded, fixed
 from tests.tools.observe import Scenario
 
-WITH_GRADIENTS = (Scenario(), Scenario(training=True, gradients="leaves"))
+WITH_GRADIENTS = (*((Scenario(),) if EVERYTHING else ()), Scenario(training=True, gradients="leaves"))
 
 
 def cases(kind: type) -> list[Any]:

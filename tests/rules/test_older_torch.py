@@ -13,14 +13,14 @@ import torch
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.examples import Example
 from graphmend_codemod.rules.framework.registry import all_rules
-from tests.tools.behaviour import behaves
+from tests.tools.behaviour import EVERYTHING, FEW_SCENARIOS, USUAL_SCENARIOS, behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import checked, declined, embedded, fixed, fixed_among
 from tests.tools.observe import Scenario
 
 ASKS = 'hasattr(torch, "compiler") and torch.compiler.is_compiling()'
 CASES = [
-    pytest.param(rule.code, example, id=f"{rule.code}-{number}")
+    pytest.param(rule.code, example, EVERYTHING or number == 1, id=f"{rule.code}-{number}")
     for rule in all_rules()
     if rule.safety is Safety.SAFE
     for number, example in enumerate((each for each in rule.examples if isinstance(each, Example)), 1)
@@ -48,8 +48,10 @@ class _OlderTorch(types.ModuleType):
         return getattr(torch, name)
 
 
-@pytest.mark.parametrize(("code", "example"), CASES)
-def test_an_older_torch_runs_the_fixed_example(code: str, example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("code", "example", "compiled"), CASES)
+def test_an_older_torch_runs_the_fixed_example(
+    code: str, example: Example, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = embedded(example.before, example.setup)
     after, _ = fixed(before, target_torch=(1, 8), select=(code,))
     if after == before:
@@ -58,8 +60,9 @@ def test_an_older_torch_runs_the_fixed_example(code: str, example: Example, monk
         return
     assert fixed(after, target_torch=(1, 8), select=(code,))[0] == after
     monkeypatch.setitem(sys.modules, "older_torch", _OlderTorch("older_torch"))
-    behaves(before, after.replace("import torch\n", "import older_torch as torch\n", 1), example.inputs)
-    if ASKS in after:
+    older = after.replace("import torch\n", "import older_torch as torch\n", 1)
+    behaves(before, older, example.inputs, scenarios=USUAL_SCENARIOS if EVERYTHING else FEW_SCENARIOS)
+    if compiled and ASKS in after:
         compiles(after, example.inputs, scenarios=[Scenario(gradients="off")], state=False)
 
 

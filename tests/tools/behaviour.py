@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 
 from tests.tools.observe import Event, Observation, Scenario, arguments_at, observe
@@ -12,6 +13,9 @@ from tests.tools.subject import VARIANTS, Source, forget, register
 _MODES = ((False, "off"), (False, "parameters"), (True, "leaves"), (True, "inner"))
 _MAX_SHOWN = 8
 
+EVERYTHING = bool(os.environ.get("GRAPHMEND_TEST_ALL"))
+"""True with `make test-all`: every scenario of every example."""
+
 EVERY_SCENARIO: tuple[Scenario, ...] = (
     *(Scenario(training, gradients, variant) for (training, gradients), variant in itertools.product(_MODES, VARIANTS)),
     Scenario(False, "inference"),
@@ -19,6 +23,18 @@ EVERY_SCENARIO: tuple[Scenario, ...] = (
     Scenario(True, "inner", shared=True),
 )
 """Train and eval mode, with and without gradients, and all variants of the inputs."""
+
+_ONE_MODE_A_VARIANT: tuple[Scenario, ...] = (
+    *EVERY_SCENARIO[: len(_MODES) * len(VARIANTS) : len(VARIANTS)],
+    *(
+        Scenario(training, gradients, variant)
+        for variant, (training, gradients) in zip([*VARIANTS][1:], itertools.cycle(_MODES), strict=False)
+    ),
+    *EVERY_SCENARIO[-3:],
+)
+
+USUAL_SCENARIOS = EVERY_SCENARIO if EVERYTHING else _ONE_MODE_A_VARIANT
+"""Every mode, and every variant of the inputs in one of them. With `make test-all` it is every scenario."""
 
 FEW_SCENARIOS: tuple[Scenario, ...] = (
     Scenario(False, "off"),
@@ -39,7 +55,7 @@ def behaves(
     inputs: Sequence[str],
     *,
     name: str = "Model",
-    scenarios: Sequence[Scenario] = EVERY_SCENARIO,
+    scenarios: Sequence[Scenario] = USUAL_SCENARIOS,
 ) -> None:
     """Assert that in eager mode nobody can tell `after` from `before`.
 
@@ -58,7 +74,7 @@ def differences(
     inputs: Sequence[str],
     *,
     name: str = "Model",
-    scenarios: Sequence[Scenario] = EVERY_SCENARIO,
+    scenarios: Sequence[Scenario] = USUAL_SCENARIOS,
 ) -> Iterator[str]:
     """Everything in which `after` differs from `before`, one line each. Arguments as for `behaves`."""
     old_source, new_source = register(before), register(after)

@@ -252,8 +252,9 @@ def _cotangent(number: int, output: torch.Tensor) -> torch.Tensor:
 
 
 def _forget_loggers() -> None:
-    for name in [name for name in logging.Logger.manager.loggerDict if name.partition(".")[0] == SUBJECT]:
-        del logging.Logger.manager.loggerDict[name]
+    known = logging.Logger.manager.loggerDict
+    for name in [name for name in known if name.startswith(SUBJECT) and name.partition(".")[0] == SUBJECT]:
+        del known[name]
     for method in vars(logging.Logger).values():
         if hasattr(method, "cache_clear"):
             method.cache_clear()
@@ -303,8 +304,9 @@ class Events(logging.Handler):
         """The loggers of the module under test at every level, others at their own, and both streams."""
         root = logging.getLogger()
         root.addHandler(self)
-        # Not the root's level: Dynamo writes its whole trace to loggers that inherit it.
-        logging.getLogger(SUBJECT).setLevel(logging.DEBUG)
+        # Not the root's level: Dynamo writes its whole trace to loggers that inherit it. The logger is new, so nothing
+        # has to be forgotten of it, for which `setLevel` goes through all loggers there are.
+        logging.getLogger(SUBJECT).level = logging.DEBUG
         always = torch.is_warn_always_enabled()
         torch.set_warn_always(True)  # else torch itself warns once a process: before, and not after
         out, err = _Stream(lambda text: self._text("stdout", text)), _Stream(lambda text: self._text("stderr", text))
