@@ -143,6 +143,21 @@ def test_time_between_graphs_is_recorded_where_the_program_calls_more_than_once(
     assert all(site.gaps and site.gap_seconds > 0 for site in found.sites if site.graphs)
 
 
+def test_time_between_two_calls_is_no_gap_though_a_break_made_their_first_graph_necessary() -> None:
+    from graphmend_evaluation import trace
+
+    torch.compiler.reset()
+    with trace(root=counted_models.ROOT) as recorded:
+        compiled = torch.compile(traced_models.BranchBeforeAnyGraph(), backend="eager")
+        for _ in range(4):
+            compiled(torch.ones(3))
+            time.sleep(0.5)
+    torch.compiler.reset()
+    (site,) = recorded.result.sites
+    assert site.gaps
+    assert site.gap_seconds < 0.5
+
+
 def test_exception_ends_the_program_as_ever_and_leaves_the_trace(
     done: subprocess.CompletedProcess[str], found: Trace
 ) -> None:

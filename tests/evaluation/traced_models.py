@@ -54,6 +54,14 @@ class BranchInInnerForward(nn.Module):
         return x + 1
 
 
+class BranchBeforeAnyGraph(BranchInInnerForward):
+    """The outer function has nothing of a graph in front of the branch: the inner one's is the first of each call."""
+
+    def forward(self, x: torch.Tensor, scale: float = 2.0) -> torch.Tensor:
+        x = self.inner(x)
+        return x * scale
+
+
 class _Doubled(nn.Module):
     def __init__(self) -> None:
         super(_Doubled, self).__init__()  # noqa: UP008 - the spelling that Dynamo cannot trace

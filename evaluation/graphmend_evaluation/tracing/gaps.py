@@ -1,7 +1,8 @@
 """Time between the graphs of one call, in eager mode: what a graph break costs at every call, long after compilation.
 
 As the recorder, it is loaded by its path and uses the standard library alone. A compiled graph gets a thin wrapper that
-reads a clock before and after; what lies between two graphs of a thread counts for the second one.
+reads a clock before and after; what lies between two graphs of one outermost call of compiled code counts for the second
+one. What a program does between two such calls (a step of its optimizer, the next batch) is no gap.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ Graph = tuple[int, int]
 
 
 class _Last(threading.local):
-    """When the last graph of a thread came to its end."""
+    """When the last graph of a thread's call came to its end, and how many calls of compiled functions are open."""
 
     at: float | None = None
+    depth = 0
 
 
 class Gaps:
@@ -39,6 +41,23 @@ class Gaps:
     def compiling(self) -> None:
         """Dynamo compiles on this thread: what lies between two graphs now is no eager time."""
         self._last.at = None
+        frame = sys._getframe()
+        while (above := frame.f_back) is not None:
+            frame = above
+            if frame.f_code.co_name == "compile_wrapper":
+                hooks = getattr(frame.f_locals.get("self"), "enter_exit_hooks", None)
+                if isinstance(hooks, list) and self._enter not in hooks:
+                    hooks.append(self._enter)
+
+    def _enter(self) -> Callable[[], None]:
+        """A compiled function is called; what is given back is called when it returns or raises."""
+        if not self._last.depth:
+            self._last.at = None
+        self._last.depth += 1
+        return self._leave
+
+    def _leave(self) -> None:
+        self._last.depth -= 1
 
     def watch(self) -> None:
         """Time each graph that is compiled from now on. Nothing changes where this torch is not as we know it."""
