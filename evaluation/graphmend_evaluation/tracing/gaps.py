@@ -1,8 +1,8 @@
 """Time between the graphs of one call, in eager mode: what a graph break costs at every call, long after compilation.
 
 As the recorder, it is loaded by its path and uses the standard library alone. A compiled graph gets a thin wrapper that
-reads a clock before and after; what lies between two graphs of one outermost call of compiled code counts for the second
-one. What a program does between two such calls (a step of its optimizer, the next batch) is no gap.
+reads a clock before and after; what lies between two graphs of one outermost call of compiled code counts for the
+second one. What a program does between two such calls (a step of its optimizer, the next batch) is no gap.
 """
 
 from __future__ import annotations
