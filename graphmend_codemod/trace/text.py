@@ -38,7 +38,7 @@ def full(joined: Joined, paint: Paint, *, new: frozenset[str] | None = None, top
             yield from _site(site, answer, joined, paint)
             yield ""
         if rest := group[top:]:
-            yield paint.bold(f"{plural(len(rest), 'other site')}{where} (--top {len(group)} shows all of them in full)")
+            yield paint.bold(f"{plural(len(rest), 'other site')}{where} (--top {len(told)} shows all in full)")
             for site, answer in rest:
                 yield f"  {_head(site, paint)}: {' '.join([answer.code, answer.remedy.value]).strip()}"
             yield ""

@@ -62,7 +62,7 @@ def test_sites_beyond_the_dearest_have_a_line_each(folder: Path, capsys: Capture
     assert main(["trace", "--show", "trace.json", "--top", "1"]) == 0
     out = capsys.readouterr().out
     assert out.count("= cost: ") == 1
-    assert "1 other site (--top 2 shows all of them in full)\n  model.py:14:9: GB0059 Failed to trace" in out
+    assert "1 other site (--top 2 shows all in full)\n  model.py:14:9: GB0059 Failed to trace" in out
     assert "`print`" not in out.partition("other site")[2]
     assert ": GM201 fix\n" in out
 
