@@ -306,6 +306,7 @@ class _ProcessReader:
                 call=self._call,
                 site=ended[0].id if ended else None,
                 because=None if cause is None else cause.id,
+                module=self._paths.owner(event.path, event.line),
             )
         )
 

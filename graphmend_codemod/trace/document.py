@@ -174,7 +174,8 @@ class Compilation:
     """One compilation of one frame, in the order of the run. `site` is the id of what ends its graph, or None.
 
     `because` is the id of the site without which it would not have been needed. `operations` is None where there is no
-    graph. `call` numbers the outermost compiled calls of a process. `gaps` and `gap_seconds` are those of this graph
+    graph. `call` numbers the outermost compiled calls of a process. `module` is the class around the function, empty
+    for a function of none. `gaps` and `gap_seconds` are those of this graph
     alone: how often it ran behind another one, and the time in eager mode in between.
     """
 
@@ -188,6 +189,7 @@ class Compilation:
     because: str | None = None
     gaps: int = 0
     gap_seconds: float = 0.0
+    module: str = ""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ class Paths:
         self._root = root.resolve()
         self._cwd = cwd or str(self._root)
         self._known: dict[str, tuple[str, str, str]] = {}
+        self._classes: dict[str, list[tuple[int, int, str]]] = {}
 
     def place(self, path: str, line: int, function: str) -> SourceLine:
         """The place as the trace has it."""
@@ -48,6 +49,21 @@ class Paths:
             and each.lineno <= number <= (each.end_lineno or each.lineno)
         ]
         return max(found, default=(0, "<module>"))[1]
+
+    def owner(self, path: str, number: int) -> str:
+        """The name of the innermost class around a line of a file as it is now; empty where there is none."""
+        if path not in self._classes:
+            try:
+                tree = ast.parse("".join(linecache.getlines(self._look_up(path)[2])))
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                tree = ast.Module([], [])
+            self._classes[path] = [
+                (each.lineno, each.end_lineno or each.lineno, each.name)
+                for each in ast.walk(tree)
+                if isinstance(each, ast.ClassDef)
+            ]
+        around = [each for each in self._classes[path] if each[0] <= number <= each[1]]
+        return max(around, default=(0, 0, ""))[2]
 
     def tidy(self, text: str) -> str:
         """Words of torch without the folders of this machine."""

@@ -86,6 +86,7 @@ def test_timeline_has_a_piece_for_each_graph_and_each_break(joined: Joined) -> N
     (row,) = timeline(joined.trace.compilations, joined.trace.sites)
     kinds = ["graph", "cut", "gap", "graph", "cut", "gap", "graph", "cut", "gap", "graph"]
     assert [piece.kind for piece in row.pieces] == kinds
+    assert (row.name, row.place) == ("Model.forward", "model.py:12")
     assert [piece.site for piece in row.pieces if piece.kind == "cut"] == [1, 1, 2]
     assert row.pieces[-1].start + row.pieces[-1].width == pytest.approx(1000, abs=1)
 
@@ -96,7 +97,7 @@ def test_timeline_shows_the_time_in_eager_mode_between_graphs(joined: Joined) ->
     assert [piece.words for piece in gaps] == [
         "250 ms in eager mode before 10 runs of graph 1/0 of helper",
         "125 ms in eager mode before 4 runs of graph 2/0 of helper",
-        "500 ms in eager mode before 10 runs of graph 4/0 of forward",
+        "500 ms in eager mode before 10 runs of graph 4/0 of Model.forward",
     ]
     assert [piece.site for piece in gaps] == [1, 1, 2]
     assert gaps[0].width == pytest.approx(2 * gaps[1].width, abs=0.1)

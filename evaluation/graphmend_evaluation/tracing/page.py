@@ -103,7 +103,7 @@ def timeline(
         again = sum(not each.id.endswith("/0") for each in every)
         between = sum(each.gap_seconds for each in every)
         yield Row(
-            name=place.function,
+            name=_called(every[0]),
             place=f"{place.path}:{place.line}",
             words=", ".join(
                 [
@@ -125,6 +125,11 @@ def _named(processes: Sequence[Process], number: int) -> str:
     return f"process {number + 1}" if rank is None else f"rank {rank}"
 
 
+def _called(compilation: Compilation) -> str:
+    function = compilation.place.function
+    return f"{compilation.module}.{function}" if compilation.module else function
+
+
 def _pieces(every: Sequence[Compilation], numbers: dict[str, int], kinds: dict[str, str]) -> Iterator[Piece]:
     """Graphs share the width by their operations, gaps a part of it by the time that eager mode took there."""
     cuts = sum(each.site is not None for each in every)
@@ -136,7 +141,7 @@ def _pieces(every: Sequence[Compilation], numbers: dict[str, int], kinds: dict[s
     at = 0.0
     for each, weight in zip(every, weights, strict=True):
         because = numbers.get(each.because or "")
-        graph = f"graph {each.id} of {each.place.function}"
+        graph = f"graph {each.id} of {_called(each)}"
         if each.gap_seconds:
             width = for_gaps * each.gap_seconds / between
             said = f"{text.seconds(each.gap_seconds)} in eager mode before {plural(each.gaps, 'run')} of {graph}"
