@@ -6,6 +6,7 @@ Positions are those of the standard `ast` module: lines count from 1, columns ar
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -39,6 +40,33 @@ class Original(NamedTuple):
 
     span: Span
     deeper: int = 0
+
+
+class CompilePath(str):
+    """Text that begins a compile path, as a part of a replacement, with the conditions that its header joins by `and`.
+
+    What is put before or behind it belongs to the path. A `negated` header guards the author's statement instead, which
+    the compiler passes by where all of the conditions hold.
+    """
+
+    conditions: tuple[str, ...]
+    negated: bool
+
+    def __new__(cls, text: str, conditions: Sequence[str] = (), negated: bool = False) -> CompilePath:
+        made = super().__new__(cls, text)
+        made.conditions, made.negated = tuple(conditions), negated
+        return made
+
+    def __add__(self, text: str) -> CompilePath:
+        return CompilePath(str.__add__(self, text), self.conditions, self.negated)
+
+    def asking(self, further: str) -> CompilePath:
+        """The same with a further condition behind the others, which are on one line."""
+        last = self.conditions[-1]
+        return CompilePath(self.replace(last, f"{last} and {further}", 1), [*self.conditions, further], self.negated)
+
+    def __radd__(self, text: str) -> CompilePath:
+        return CompilePath(str.__add__(text, self), self.conditions, self.negated)
 
 
 class Replacement(NamedTuple):
@@ -95,6 +123,11 @@ class Edit(NamedTuple):
     scriptable: bool = False
     since: str = "compiler.is_compiling"
     whole: bool = False
+
+    @property
+    def paths(self) -> tuple[CompilePath, ...]:
+        """The beginnings of the compile paths that it writes."""
+        return tuple(part for each in self.replacements for part in each.parts if isinstance(part, CompilePath))
 
     @property
     def needs(self) -> frozenset[str]:

@@ -21,7 +21,7 @@ def joining(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diag
     if written is None:
         return found
     again = first_of(site.but(without_gradients=True), asked)
-    if again is not None and again[1].edit is not None and _is_without_gradients(again[1].edit):
+    if again is not None and again[1].edit is not None and _is_without_gradients(site, again[1].edit):
         return again
     reason = (
         f"`{written}` is read before and written in place after it, and torch 2.13 would compute the gradients of one "
@@ -30,8 +30,6 @@ def joining(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diag
     return found[0], found[1]._replace(edit=None, declined=reason)
 
 
-def _is_without_gradients(edit: Edit) -> bool:
-    """True where all that an edit writes for the compiler asks whether gradients are off."""
-    texts = [part for each in edit.replacements for part in each.parts if isinstance(part, str)]
-    paths, asked = (sum(text.count(each) for text in texts) for each in ("compiling()", ".is_grad_enabled()"))
-    return 0 < paths <= asked
+def _is_without_gradients(site: Site, edit: Edit) -> bool:
+    """True where each compile path of an edit asks whether gradients are off."""
+    return bool(edit.paths) and all(site.gradients_off in path.conditions for path in edit.paths)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis.values import BOOL, UNKNOWN, Value, is_floating_dtype
-from graphmend_codemod.core.findings import Edit, EditForm
+from graphmend_codemod.core.findings import CompilePath, Edit, EditForm
 from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 
-_HEADER = re.compile(r"\A(?:el)?if (?P<test>.+?):\n", re.DOTALL)
 _NUMBERS = frozenset({"int", "float", "bool", "str", "tuple", "list"})
 
 
@@ -28,18 +26,14 @@ def taken(diagnostic: Diagnostic, site: Site) -> Diagnostic:
 
 
 def header_conditions(edit: Edit, site: Site) -> Iterator[ast.expr]:
-    """What the header in front of the site's own statement asks beside the compiler, if it is written in one piece."""
-    span = site.span(site.place.statement)
-    for each in edit.replacements:
-        if each.span.start_line != span.start_line or not each.parts or not isinstance(each.parts[0], str):
-            continue
-        header = _HEADER.match(each.parts[0])
-        try:
-            test = ast.parse(f"({header['test']})", mode="eval").body if header else None
-        except SyntaxError:
-            continue
-        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-            yield from test.values[1:]
+    """What the header in front of the site's own statement asks beside the compiler."""
+    line = site.place.statement.lineno
+    for path in (each.parts[0] for each in edit.replacements if each.parts and each.span.start_line == line):
+        if isinstance(path, CompilePath) and not path.negated:
+            for condition in path.conditions[1:]:
+                test = ast.parse(f"({condition})", mode="eval").body
+                both = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)
+                yield from test.values if both else [test]  # type: ignore[attr-defined]
 
 
 def _is_false(site: Site, test: ast.expr) -> bool:

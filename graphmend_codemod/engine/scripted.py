@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.core.findings import CompilePath, Edit
 from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 
@@ -42,16 +42,15 @@ def _apart(edit: Edit, site: Site) -> Edit | None:
 
     TorchScript compiles all conditions around that one, and only parses what they guard.
     """
-    header = f"if {site.compiling}:\n"
     if site.torch is None or len(edit.replacements) != 1:
         return None
     first, *others = edit.replacements[0].parts
-    if not isinstance(first, str) or not first.startswith(header):
+    if not isinstance(first, CompilePath) or first.negated or first.conditions != (site.compiling,):
         return None
     written = Counter(found for part in (first, *others) if isinstance(part, str) for found in _unparsed(part))
     if not written <= Counter(_unparsed(site.source.segment(edit.replacements[0].span))):
         return None  # what the author's statement has is parsed already
-    first = f"if {site.compiling} and not {site.torch}.jit.is_scripting():\n{first.removeprefix(header)}"
+    first = first.asking(f"not {site.torch}.jit.is_scripting()")
     return edit._replace(replacements=(edit.replacements[0]._replace(parts=(first, *others)),))
 
 

@@ -40,8 +40,8 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.core.findings import Safety, Span
-from graphmend_codemod.rules.framework.edits import beside, one_path, two_paths
+from graphmend_codemod.core.findings import CompilePath, Safety, Span
+from graphmend_codemod.rules.framework.edits import beside, one_path, two_paths, under
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import (
     BRANCH_MESSAGES,
@@ -124,11 +124,11 @@ def _expression_verdict(message: str, site: Site, node: ast.IfExp, condition: Co
         before = site.source.segment(start)
         if statement.lineno == node.lineno and not before.rstrip().endswith("("):
             inner = where(site, before, [condition.choice], values, 1)
-            path = (f"{site.header('if', conditions)}\n    {inner}",)
-            return Diagnostic(message, edit=two_paths(site, statement, path, scriptable=True))
+            path = under(site.header("if", conditions), inner)
+            return Diagnostic(message, edit=two_paths(site, statement, (path,), scriptable=True))
     header = " and ".join(conditions)
     line = site.source.line(node.lineno)
     if node.lineno != node.end_lineno or "\n" in select or len(line) + len(select) + len(header) > site.line_limit:
         raise NotProven("the rewritten line would be too long; assign the value to a variable first")
-    parts = (f"({select} if {header} else (", site.original(node), "))")
+    parts = (CompilePath(f"({select} if {header} else (", conditions), site.original(node), "))")
     return Diagnostic(message, edit=beside(site, site.span(node), parts, scriptable=True))

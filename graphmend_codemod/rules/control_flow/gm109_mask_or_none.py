@@ -30,7 +30,7 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_
 from graphmend_codemod.analysis.patterns import is_literal, is_name, is_none
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
-from graphmend_codemod.rules.framework.edits import before_if, judged
+from graphmend_codemod.rules.framework.edits import before_if, judged, under
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import (
     ASKS_CLASSES,
@@ -178,4 +178,4 @@ def _edit(site: Site, node: ast.If, name: str, question: AllOnesTest, positions:
         header = site.header(word, [*asked, f"({inside})" if short else f"(\n        {inside}\n    )"])
     else:
         header = site.header(word, [*asked, right_dtype, of_shape])
-    return before_if(site, node, (f"{header}\n    {_COMMENT}\n    {name} = {filled}",))
+    return before_if(site, node, (under(header, _COMMENT, f"{name} = {filled}"),))

@@ -24,7 +24,7 @@ import ast
 import re
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.core.findings import Edit, Original, Safety, Span
+from graphmend_codemod.core.findings import CompilePath, Edit, Original, Safety, Span
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
@@ -88,19 +88,19 @@ def _edit(site: Site, test: ast.expr, found: Decision) -> Edit:
     if site.is_too_long(site.indentation(1) + len(first)):
         below = _asked_first(site, found, "\n        and ")
     if start.start_line != end.end_line:
-        return _replaced(site, start, end, (f"{first}\n{word} ", *original))
+        return _replaced(site, start, end, (first + f"\n{word} ", *original))
     if not site.is_too_long(len(site.source.line(start.start_line)) + len(first) + len("  or ()")):
-        parts = (f"{first} {word} ", *original)
+        parts = (first + f" {word} ", *original)
         return _replaced(site, start, end, ("(", *parts, ")") if found.alone and not own else parts)
     if own and (found.alone or found.part is test):
-        return _replaced(site, start, end, (f"\n    {below}\n    {word} ", *original, "\n"))
+        return _replaced(site, start, end, ("\n    " + below + f"\n    {word} ", *original, "\n"))
     if found.alone or found.part is test:
-        return _replaced(site, start, end, (f"(\n    {below}\n    {word} ", *original, "\n)"))
+        return _replaced(site, start, end, ("(\n    " + below + f"\n    {word} ", *original, "\n)"))
     if found.around is test and test.lineno == test.end_lineno:
-        return _on_lines_of_their_own(site, test, (start, end), f"{below}\n    {word} ", word)
+        return _on_lines_of_their_own(site, test, (start, end), below + f"\n    {word} ", word)
     broken = test.lineno != test.end_lineno and _in_brackets(site, test)
     between = _new_line(site, test, end.end_line) if broken else " "
-    return _replaced(site, start, end, (f"{first}{between}{word} ", *original))
+    return _replaced(site, start, end, (first + f"{between}{word} ", *original))
 
 
 def _new_line(site: Site, test: ast.expr, number: int) -> str:
@@ -109,11 +109,12 @@ def _new_line(site: Site, test: ast.expr, number: int) -> str:
     return "\n" + " " * (len(line) - len(line.lstrip()) - site.indentation())
 
 
-def _asked_first(site: Site, found: Decision, between: str) -> str:
+def _asked_first(site: Site, found: Decision, between: str) -> CompilePath:
     """What is asked in front of the part, on one line where its conditions are joined by a plain `and`."""
-    asked = between.join([site.compiling, *found.asked])
+    asked = [site.compiling, *found.asked]
     brackets = ("(\n        ", "\n    )") if "\n" in between else ("(", ")")
-    return f"{'' if found.outcome else 'not '}{brackets[0]}{asked}{brackets[1]}"
+    text = f"{'' if found.outcome else 'not '}{brackets[0]}{between.join(asked)}{brackets[1]}"
+    return CompilePath(text, asked, negated=True)
 
 
 def _on_lines_of_their_own(site: Site, test: ast.expr, part: tuple[Span, Span], first: str, word: str) -> Edit:

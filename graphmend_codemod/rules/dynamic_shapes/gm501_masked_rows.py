@@ -20,7 +20,7 @@ from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import INDEXED, parameter_names, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Safety
-from graphmend_codemod.rules.framework.edits import beside
+from graphmend_codemod.rules.framework.edits import two_paths, under
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
@@ -154,5 +154,4 @@ def _may_choose_rows(site: Site, found: Selection) -> bool:
 
 def _two_paths(site: Site, node: ast.stmt, facts: list[str], text: str) -> Edit:
     header = site.header("if", [site.compiling, *facts])
-    parts = (f"{header}\n    {text}\nelse:\n    ", site.original(node, 1))
-    return beside(site, site.span(node), parts)
+    return two_paths(site, node, (under(header, text),))

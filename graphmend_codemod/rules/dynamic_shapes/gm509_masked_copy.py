@@ -20,7 +20,7 @@ from graphmend_codemod.analysis.patterns import elements_of, is_whole, same
 from graphmend_codemod.analysis.scope import INDEXED, parameter_names, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Safety
-from graphmend_codemod.rules.framework.edits import beside
+from graphmend_codemod.rules.framework.edits import two_paths, under
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.selectors import is_view_of_name, viewed_name
@@ -136,8 +136,7 @@ def _edit(site: Site, node: ast.Assign, target: ast.Subscript, copied: _Copied) 
     conditions += _alike(site, copied.table, target.value, "dtype")
     header = site.header("if", conditions)
     lines.append(f"{out}.copy_({torch}.where({rows}, {read}, {out}))")
-    path = "\n    ".join([header, _COMMENT, *lines])
-    return beside(site, site.span(node), (f"{path}\nelse:\n    ", site.original(node, 1)))
+    return two_paths(site, node, (under(header, _COMMENT, *lines),))
 
 
 def _alike(site: Site, first: ast.Name, second: ast.Name, what: str) -> list[str]:

@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import INDEXED, dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.edits import beside
+from graphmend_codemod.rules.framework.edits import two_paths, under
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.evidence import is_list_of_tests
@@ -74,13 +74,9 @@ def list_of_tests(site: Site, node: ast.Assign | ast.Return) -> Diagnostic | Non
         written[id(index[position])] = (index[position], places)
     bools = [f"isinstance({flags}, list)", f"all(isinstance(each, bool) for each in {flags})"]
     header = site.header("if", [site.compiling, *bools, *dict.fromkeys(facts)])
-    lines = [
-        header,
-        f"{places} = [place for place, each in enumerate({flags}) if each]",
-        site.but(written=written).text(node),
-    ]
-    parts = ("\n    ".join(lines) + "\nelse:\n    ", site.original(node, 1))
-    return Diagnostic(message, edit=beside(site, site.span(node), parts))
+    chosen = f"{places} = [place for place, each in enumerate({flags}) if each]"
+    path = under(header, chosen, site.but(written=written).text(node))
+    return Diagnostic(message, edit=two_paths(site, node, (path,)))
 
 
 def _dimension(index: list[ast.expr], position: int) -> int | None:

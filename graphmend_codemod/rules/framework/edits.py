@@ -6,10 +6,10 @@ A compile path stands beside the author's statement, which is kept word for word
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Sequence
 
-from graphmend_codemod.core.findings import Edit, EditForm, Helper, Original, Replacement, Span
+from graphmend_codemod.analysis.scope import dotted, walk
+from graphmend_codemod.core.findings import CompilePath, Edit, EditForm, Helper, Original, Replacement, Span
 from graphmend_codemod.rules.framework.reasons import NotProven, with_way_out
 from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
@@ -65,6 +65,16 @@ def before_if(site: Site, node: ast.stmt, path: Parts, *, scriptable: bool = Fal
     return beside(site, site.span(node), (*path, "\nel", site.original(node)), scriptable=scriptable)
 
 
+def under(header: CompilePath, *lines: str) -> CompilePath:
+    """The header of a compile path and the lines below it."""
+    return header + "".join(f"\n    {line}" for line in lines)
+
+
+def asks_compiler(site: Site) -> CompilePath:
+    """The header of a compile path that asks for nothing but the compiler, wherever it is."""
+    return CompilePath(f"if {site.compiling}:", [site.compiling])
+
+
 def with_inner(edit: Edit, inner: Edit) -> Edit | None:
     """`edit` with what `inner` writes in the author's statement that it keeps behind a compile path.
 
@@ -73,9 +83,9 @@ def with_inner(edit: Edit, inner: Edit) -> Edit | None:
     if len(edit.replacements) != 1 or len(inner.replacements) != 1:
         return None
     (span, parts), (place, written) = edit.replacements[0], inner.replacements[0]
-    header = re.split(r":\n| else ", "".join(part for part in parts if isinstance(part, str)), maxsplit=1)[0]
-    asked = "".join(part for part in written if isinstance(part, str))
-    if not (_names(asked) & _names(header)) or (place.start_line != span.start_line and "\n" in asked):
+    if not edit.paths or not inner.paths or not (_names(inner.paths[0]) & _names(edit.paths[0])):
+        return None
+    if place.start_line != span.start_line and any("\n" in part for part in written if isinstance(part, str)):
         return None
     for number, part in enumerate(parts):
         if isinstance(part, Original) and part.span[:2] <= place[:2] and place[2:] <= part.span[2:]:
@@ -91,12 +101,15 @@ def with_inner(edit: Edit, inner: Edit) -> Edit | None:
     return None
 
 
-_EVERYWHERE = frozenset("torch.compiler.is_compiling isinstance torch.Tensor and or not is None True False".split())
+_EVERYWHERE = frozenset({"torch.compiler.is_compiling", "isinstance", "torch.Tensor"})
 
 
-def _names(text: str) -> set[str]:
-    """Names and attributes in a condition, but for those that every header has."""
-    return set(re.findall(r"[^\W\d][\w.]*", text)) - _EVERYWHERE
+def _names(path: CompilePath) -> set[str]:
+    """Names and attributes in the conditions of a path, but for those that every header has."""
+    parts = [part for each in path.conditions for part in walk(ast.parse(f"({each})", mode="eval").body)]
+    owners = {id(part.value) for part in parts if isinstance(part, ast.Attribute)}
+    names = {dotted(part) for part in parts if isinstance(part, ast.expr) and id(part) not in owners}
+    return {name for name in names if name is not None} - _EVERYWHERE
 
 
 def line_of(site: Site, node: ast.stmt) -> str:
@@ -131,7 +144,7 @@ def in_front(site: Site, node: ast.stmt, conditions: Sequence[str], body: Parts)
     `conditions` come behind `torch.compiler.is_compiling()`; `body` is the path, indented one level.
     """
     header = site.header("elif" if site.is_elif(node) else "if", [site.compiling, *conditions])
-    return before_if(site, node, (f"{header}\n    ", *body), scriptable=True)
+    return before_if(site, node, (header + "\n    ", *body), scriptable=True)
 
 
 def computed_in_front(
@@ -143,6 +156,6 @@ def computed_in_front(
     """
     if not lines or site.is_elif(node):
         return in_front(site, node, [*known, *facts], ["\n    ".join([*lines, *body])])._replace(scriptable=False)
-    first = "\n    ".join([site.header("if", [site.compiling, *known]), _BEFORE, *lines])
-    header = site.header("if", [site.compiling, *known, *facts]) + "\n    "
-    return before_if(site, node, (f"{first}\n{header}", "\n    ".join(body)))
+    first = under(site.header("if", [site.compiling, *known]), _BEFORE, *lines) + "\n"
+    header = site.header("if", [site.compiling, *known, *facts])
+    return before_if(site, node, (first, under(header, *body)))

@@ -17,7 +17,7 @@ from graphmend_codemod.analysis.liveness import live_after
 from graphmend_codemod.analysis.program_points import ProgramPoint
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.values import Value
-from graphmend_codemod.core.findings import Helper
+from graphmend_codemod.core.findings import CompilePath, Helper
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.project.summary.records import ModuleSummary
@@ -270,7 +270,12 @@ class Site(SiteText):
         plain = scope.resolve_global("hasattr") in (None, "builtins.hasattr")
         return Helper(ASKS_OLDER_TORCH, source) if plain and not taken else None
 
-    def header(self, word: str, conditions: Sequence[str], *, negated: bool = False) -> str:
+    @property
+    def gradients_off(self) -> str:
+        """The condition that gradients are off where the statement runs."""
+        return f"not {self.torch}.is_grad_enabled()"
+
+    def header(self, word: str, conditions: Sequence[str], *, negated: bool = False) -> CompilePath:
         """The same, for code without gradients where that was asked for, and for loops of a few rounds."""
         asks = [number for number, each in enumerate(conditions, 1) if "compiling()" in each]
         if asks and self.place.in_loop:
@@ -278,8 +283,7 @@ class Site(SiteText):
             conditions = [*conditions[: asks[0]], *rounds, *conditions[asks[0] :]]
         if self.without_gradients and asks:
             # In front of what names what an earlier path of the same edit computed.
-            off = f"not {self.torch}.is_grad_enabled()"
-            conditions = [*conditions[: asks[0]], off, *conditions[asks[0] :]]
+            conditions = [*conditions[: asks[0]], self.gradients_off, *conditions[asks[0] :]]
         return super().header(word, conditions, negated=negated)
 
     @cached_property

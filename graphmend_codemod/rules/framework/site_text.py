@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from graphmend_codemod.analysis.program_points import ProgramPoint
-from graphmend_codemod.core.findings import Original, Span
+from graphmend_codemod.core.findings import CompilePath, Original, Span
 from graphmend_codemod.core.source import SourceFile
 
 _LONGEST_LINE = 120
@@ -138,12 +138,15 @@ class SiteText:
         """Columns before a statement `deeper` levels below this one."""
         return self.place.statement.col_offset + 4 * deeper
 
-    def header(self, word: str, conditions: Sequence[str], *, negated: bool = False) -> str:
+    def header(self, word: str, conditions: Sequence[str], *, negated: bool = False) -> CompilePath:
         """`word` and the conditions, one a line where they are too long for one; ends with the colon.
 
         The header asks that not all of them hold where it is `negated`. What stands there twice is asked once.
         """
         conditions = [*dict.fromkeys(conditions)]
+        return CompilePath(self._header(word, conditions, negated), conditions, negated)
+
+    def _header(self, word: str, conditions: list[str], negated: bool) -> str:
         joined = " and ".join(conditions)
         line = f"{word} not ({joined}):" if negated else f"{word} {joined}:"
         if (len(conditions) == 1 and not negated) or not self.is_too_long(self.indentation() + len(line)):

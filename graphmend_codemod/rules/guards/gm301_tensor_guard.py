@@ -172,7 +172,7 @@ def checking_call(site: Site, node: ast.Expr) -> Diagnostic | None:
     if asked.switch and site.evaluator.scope.is_local("os"):
         return Diagnostic(message, declined=name_taken("os"))
     imports = (*site.imports, *(("os",) if asked.switch and site.evaluator.scope.resolve_global("os") is None else ()))
-    edit = two_paths(site, node, (f"{header}\n    ", DeviceCheck(site, text, said, name).at(1)), scriptable=True)
+    edit = two_paths(site, node, (header + "\n    ", DeviceCheck(site, text, said, name).at(1)), scriptable=True)
     return Diagnostic(message, edit=edit._replace(imports=imports))
 
 
@@ -206,7 +206,7 @@ def assertion(site: Site, node: ast.Assert) -> Diagnostic | None:
         return Diagnostic(message, declined=str(why))
     static = [site.operand_of_and(operand) for operand in condition.static]
     header = site.header("if", [site.compiling, *static, *facts])
-    return Diagnostic(message, edit=two_paths(site, node, (f"{header}\n    ", check.at(1)), scriptable=True))
+    return Diagnostic(message, edit=two_paths(site, node, (header + "\n    ", check.at(1)), scriptable=True))
 
 
 def _facts(site: Site, condition: Condition, early: bool) -> list[str]:

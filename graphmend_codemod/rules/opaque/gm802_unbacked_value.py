@@ -62,7 +62,7 @@ def read_back(site: Site, statement: ast.stmt) -> Diagnostic | None:
         reason = name_taken() if site.torch is None else "`torch` may not be bound when the module is imported"
         return Diagnostic(found.first.message, declined=reason)
     header = site.header("if", [site.compiling, *found.conditions])
-    path = (f"{header}\n    ", *rewritten(site, statement, found, 1), "\nelse:\n    ")
+    path = (header + "\n    ", *rewritten(site, statement, found, 1), "\nelse:\n    ")
     edit = Edit(
         (Replacement(site.span(statement), (*path, site.original(statement, 1))),),
         imports=site.imports,

@@ -41,7 +41,7 @@ class NewForm(NamedTuple):
     """What makes the same tensor, and where."""
 
     text: str
-    condition: str
+    conditions: tuple[str, ...]
 
 
 def new_form(site: Site, call: ast.Call) -> NewForm | None:
@@ -55,7 +55,7 @@ def new_form(site: Site, call: ast.Call) -> NewForm | None:
         kind = f"{site.torch}.{dtype}" if dtype is not None else f"{site.torch}.get_default_dtype()"
         # Whatever the default device is, these make tensors where they always did.
         device = '"cpu"' if dtype is not None else f"{site.text(call.func)}().device"
-        return NewForm(f"{site.torch}.tensor({site.text(given)}, dtype={kind}, device={device})", site.compiling)
+        return NewForm(f"{site.torch}.tensor({site.text(given)}, dtype={kind}, device={device})", (site.compiling,))
     sized = _sized(site, given)
     if sized is None or not (made in _DTYPES or _may_be_kept(site, call.func, made)):
         return None
@@ -65,7 +65,7 @@ def new_form(site: Site, call: ast.Call) -> NewForm | None:
     known = site.value(sized)
     if not known.is_tensor or known.hint:
         conditions.append(f"isinstance({site.text(sized)}, {site.torch}.Tensor)")
-    return NewForm(f"{site.text(call.func)}().new_empty({site.text(given)})", " and ".join(conditions))
+    return NewForm(f"{site.text(call.func)}().new_empty({site.text(given)})", tuple(conditions))
 
 
 def _is_new_array(site: Site, call: ast.Call) -> bool:

@@ -10,7 +10,7 @@ from graphmend_codemod.analysis.patterns import elements_of, is_name, only_targe
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.analysis.speculation import is_loud_property, short
 from graphmend_codemod.analysis.torch_api import CLOCKS, VARIABLE
-from graphmend_codemod.core.findings import Helper, Original, Replacement
+from graphmend_codemod.core.findings import CompilePath, Helper, Original, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs import old_constructors, warning_filters
@@ -20,7 +20,7 @@ _OF_CONTAINERS = frozenset((*dir(dict), *dir(list), *dir(set)))
 
 
 class Twin(NamedTuple):
-    """What takes the place of `replaced`, a call or what is called in it, where `condition` is true.
+    """What takes the place of `replaced`, a call or what is called in it, where all `conditions` hold.
 
     A `test` is written with `and` and `or`: TorchScript learns types from these, and from no conditional expression.
     Calls `without` which the twin does are left out together with `replaced`.
@@ -29,10 +29,15 @@ class Twin(NamedTuple):
     call: ast.expr
     replaced: ast.expr
     text: str
-    condition: str
+    conditions: tuple[str, ...]
     helpers: tuple[Helper, ...] = ()
     test: bool = False
     without: tuple[ast.Call, ...] = ()
+
+    @property
+    def condition(self) -> str:
+        """The conditions as one expression."""
+        return " and ".join(self.conditions)
 
 
 Make = Callable[[Site, ast.stmt, ast.Call], "Twin | None"]
@@ -73,7 +78,7 @@ def _cudnn_flags(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
             raise NotProven(f"`{short(part)}` in this file reads a flag; manually read it outside of the context")
     twin = _called("_cudnn_flags_while_tracing", texts.CUDNN_FLAGS)(site, statement, call)
     assert twin is not None
-    return twin._replace(condition=f"{site.compiling} and not {site.torch}.cuda.is_available()")
+    return twin._replace(conditions=(site.compiling, f"not {site.torch}.cuda.is_available()"))
 
 
 def _filtered(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
@@ -94,12 +99,12 @@ def _copied(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
         if isinstance(part, ast.Attribute) and dotted(part.value) in names and part.attr not in _OF_CONTAINERS:
             what = f"`{short(part)}` is no attribute of a dict, list or set"
             raise NotProven(f"{what}, and Dynamo traces a copy of nothing else; manually build the new object")
-    return Twin(call, call, f"{given}.copy()", f"{site.compiling} and type({given}) in (dict, list, set)")
+    return Twin(call, call, f"{given}.copy()", (site.compiling, f"type({given}) in (dict, list, set)"))
 
 
 def _either(site: Site, statement: ast.stmt, call: ast.Call, name: str, helpers: tuple[Helper, ...] = ()) -> Twin:
     """`(name if torch.compiler.is_compiling() else called)` in the place of `called`."""
-    return Twin(call, call.func, name, site.compiling, helpers)
+    return Twin(call, call.func, name, (site.compiling,), helpers)
 
 
 def _iterated(inner: Make) -> Make:
@@ -144,14 +149,14 @@ def _class_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None
         if not _is_plain_class(site, each):
             raise NotProven(f"`{short(each)}` may check the elements of a container; manually check with `isinstance`")
     if elements is not None and not site.scripted:
-        return Twin(call, call, elements, site.compiling, test=True)
+        return Twin(call, call, elements, (site.compiling,), test=True)
     if site.scripted and not _tells_only_inside(site, statement, call):
         raise NotProven(
             "TorchScript also compiles this function, and learns the type of the value from this call; "
             "manually ask it under `torch.jit.is_scripting()` only"
         )
     text = f"isinstance({', '.join(site.text(each) for each in call.args)})"
-    return Twin(call, call, text, site.compiling, test=True)
+    return Twin(call, call, text, (site.compiling,), test=True)
 
 
 def _is_plain_class(site: Site, node: ast.expr) -> bool:
@@ -229,28 +234,28 @@ def _uniform(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
     if owner is None or call.args or call.keywords:
         raise NotProven("manually import `random` itself and draw with `random.uniform(0.0, 1.0)`")
     twin = f"{site.text(owner)}.uniform(0.0, 1.0)"
-    return Twin(call, call, twin, site.compiling)
+    return Twin(call, call, twin, (site.compiling,))
 
 
 def _default_device(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
     """The device of a new tensor is the default one."""
     if call.args or call.keywords:
         return None
-    return Twin(call, call, f"{site.torch}.empty(0).device", site.compiling)
+    return Twin(call, call, f"{site.torch}.empty(0).device", (site.compiling,))
 
 
 def _left_out(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
     """A call for memory alone, which compiled code does without."""
     if not isinstance(statement, ast.Expr) or statement.value is not call or call.args or call.keywords:
         raise NotProven("its result is used; manually call it between calls of compiled code")
-    return Twin(call, call, "", site.compiling)
+    return Twin(call, call, "", (site.compiling,))
 
 
 def _clock(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
     """A time that compiled code never tells anybody may be any number: messages are left out of it."""
     if not _is_unread(site, statement, set()):
         raise NotProven("compiled code reads what the clock says; manually measure around compiled code")
-    return Twin(call, call, "0.0", site.compiling)
+    return Twin(call, call, "0.0", (site.compiling,))
 
 
 def _is_unread(site: Site, statement: ast.stmt, seen: set[str]) -> bool:
@@ -336,7 +341,7 @@ def twin_of(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
     if isinstance(call.func, ast.Attribute) and call.func.attr == "resize_":
         return _new_of_size(site, call.func.value, call)
     form = old_constructors.new_form(site, call)
-    return None if form is None else Twin(call, call, form.text, form.condition)
+    return None if form is None else Twin(call, call, form.text, form.conditions)
 
 
 def _new_of_size(site: Site, made: ast.expr, call: ast.Call) -> Twin | None:
@@ -347,7 +352,7 @@ def _new_of_size(site: Site, made: ast.expr, call: ast.Call) -> Twin | None:
         return None
     x = site.text(made.func.value)
     sizes = ", ".join(site.text(each) for each in call.args)
-    return Twin(call, call, f"{x}.new_empty({sizes})", f"{site.compiling} and isinstance({x}, {site.torch}.Tensor)")
+    return Twin(call, call, f"{x}.new_empty({sizes})", (site.compiling, f"isinstance({x}, {site.torch}.Tensor)"))
 
 
 def _new_signature(site: Site, function: ast.Attribute, call: ast.Call) -> Twin | None:
@@ -363,11 +368,11 @@ def _new_signature(site: Site, function: ast.Attribute, call: ast.Call) -> Twin 
         raise NotProven(f"`{short(function.value)}` may not be a Tensor; assign it to a variable first")
     if sum(any(isinstance(part, ast.Call) for part in ast.walk(each)) for each in call.args) > 1:
         raise NotProven("its arguments would be evaluated in another order; assign one of them to a variable first")
-    asked = "" if known else f" and isinstance({site.text(function.value)}, {site.torch}.Tensor)"
+    asked = () if known else (f"isinstance({site.text(function.value)}, {site.torch}.Tensor)",)
     number, *tensors = (site.text(each) for each in call.args)
     receiver = site.text(function.value)
     twin = f"{receiver}.{function.attr}({', '.join(tensors)}, {keyword}={number})"
-    return Twin(call, call, twin, f"{site.compiling}{asked}")
+    return Twin(call, call, twin, (site.compiling, *asked))
 
 
 def is_choice(statement: ast.stmt, twin: Twin) -> bool:
@@ -380,10 +385,13 @@ def replacement(site: Site, statement: ast.stmt, twin: Twin) -> Replacement:
     """`(twin if condition else original)`, or two branches where that is all there is to the statement."""
     node = twin.replaced
     if not twin.text:
-        return Replacement(site.span(node), (f"if not {twin.condition}:\n    ", site.original(node, 1)))
+        return Replacement(
+            site.span(node),
+            (CompilePath(f"if not {twin.condition}:\n    ", twin.conditions, negated=True), site.original(node, 1)),
+        )
     if isinstance(statement, ast.Expr) and statement.value is node:
         parts: tuple[str | Original, ...] = (
-            f"if {twin.condition}:\n    {twin.text}\nelse:\n    ",
+            CompilePath(f"if {twin.condition}:\n    {twin.text}\nelse:\n    ", twin.conditions),
             site.original(node, 1),
         )
         return Replacement(site.span(node), parts)
@@ -392,15 +400,16 @@ def replacement(site: Site, statement: ast.stmt, twin: Twin) -> Replacement:
         if site.is_too_long(len(site.source.line(node.lineno)) + len(taken) + len(left) + len(" or ())")):
             return Replacement(site.span(node), (f"(\n    {taken}\n    or {left}", site.original(node), ")\n)"))
         return Replacement(site.span(node), (f"({taken} or {left}", site.original(node), "))"))
-    choice = f"{twin.text} if {twin.condition} else "
+    choice = CompilePath(f"{twin.text} if {twin.condition} else ", twin.conditions)
     if isinstance(statement, ast.Assign) and statement.value is node and node.lineno == statement.lineno:
         line = site.source.line(node.lineno)
         if node.lineno == node.end_lineno and not site.is_too_long(len(line) + len(choice)):
             return Replacement(site.span(node), (choice, site.original(node)))
     if not site.is_too_long(len(site.source.line(node.lineno)) + len(choice) + len("()")):
-        parts = (f"({choice}", site.original(node), ")")
+        parts = ("(" + choice, site.original(node), ")")
     elif not site.is_too_long(site.indentation(1) + len(choice) + len(site.text(node))):
-        parts = (f"(\n    {choice}", site.original(node), "\n)")
+        parts = ("(\n    " + choice, site.original(node), "\n)")
     else:
-        parts = (f"(\n    {twin.text}\n    if {twin.condition}\n    else ", site.original(node), "\n)")
+        lines = f"(\n    {twin.text}\n    if {twin.condition}\n    else "
+        parts = (CompilePath(lines, twin.conditions), site.original(node), "\n)")
     return Replacement(site.span(node), parts)

@@ -96,7 +96,7 @@ def untraceable(site: Site, statement: ast.stmt) -> Diagnostic | None:
             twins.append(twin)
     if not twins:
         return first
-    left_out = (Twin(each, each, "", site.compiling) for twin in twins for each in twin.without)
+    left_out = (Twin(each, each, "", (site.compiling,)) for twin in twins for each in twin.without)
     replacements = tuple(replacement(site, statement, twin) for twin in (*twins, *left_out))
     helpers = tuple({helper.name: helper for twin in twins for helper in twin.helpers}.values())
     message = _message(twins[0].call)

@@ -25,8 +25,9 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.patterns import is_attribute, root_of
 from graphmend_codemod.analysis.scope import SCOPES, walk, walk_scope
-from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety, Span
+from graphmend_codemod.core.findings import CompilePath, Edit, Helper, Original, Replacement, Safety, Span
 from graphmend_codemod.project.index.facts import AttributeKind as _Held
+from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -171,7 +172,7 @@ class _Gradient:
         return Edit(tuple(replacements), site.imports, tuple(helpers[: 2 if self.parts else 1]), since="func.vjp")
 
     @property
-    def _header(self) -> str:
+    def _header(self) -> CompilePath:
         conditions = [self._site.compiling]
         if self._leaf.around is None:
             conditions.append(f"{self._site.torch}.is_grad_enabled()")
@@ -223,7 +224,7 @@ class _Gradient:
         site, leaf, output = self._site, self._leaf, self._output
         value, one = site.text(leaf.value), between[0]
         depth = 0 if leaf.around is None else 1
-        parts: list[str | Original] = [f"{self._header}\n    {_COMMENT}\n"]
+        parts: list[str | Original] = [under(self._header, _COMMENT) + "\n"]
         plain = len(between) == 1 and isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)
         if plain:
             function = f"lambda {self._input}: {site.text(one.value)}"  # type: ignore[attr-defined]
@@ -262,7 +263,7 @@ class _Gradient:
                 arguments.append(f"{name}={site.text(given[word])}")
         text = f"_gradients_in_graph({', '.join(arguments)})"
         inner = site.but(written={id(call): (call, text)}).text(statement)
-        path = f"{self._header}\n    {inner}\nelse:\n    "
+        path = under(self._header, inner) + "\nelse:\n    "
         return Replacement(site.span(statement), (path, site.original(statement, 1)))
 
 

@@ -44,8 +44,8 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.values import BOOL, ValueKind
-from graphmend_codemod.core.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.framework.edits import line_of, two_paths
+from graphmend_codemod.core.findings import Safety
+from graphmend_codemod.rules.framework.edits import line_of, two_paths, under
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
@@ -160,9 +160,7 @@ def _kept(site: Site, node: ast.Assign) -> Diagnostic | None:
     kept = f"{site.operand(tensor)}{cut}{bound}" if cut or bound else site.text(tensor)
     kept = kept if bound else own_memory(site, tensor, kept)
     header = site.header("if", [site.compiling, *facts])
-    path = f"{header}\n    {_COMMENT}\n    {target.id} = {kept}\nelse:\n    "
-    parts = (path, site.original(node, 1))
-    return Diagnostic(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+    return Diagnostic(message, edit=two_paths(site, node, (under(header, _COMMENT, f"{target.id} = {kept}"),)))
 
 
 @rule.on(ast.Assign, ast.AugAssign, ast.Return, words=("item", "int", "float"), here=True)
@@ -172,7 +170,7 @@ def number_in_an_expression(site: Site, node: ast.Assign | ast.AugAssign | ast.R
         return None
     message = f"{_READS_BACK}: `{speculation.short(kept.first)}`"
     header = site.header("if", [site.compiling, *kept.facts])
-    path = f"{header}\n    {_COMMENT}\n    {line_of(site.but(written=kept.written), node)}"
+    path = under(header, _COMMENT, line_of(site.but(written=kept.written), node))
     return Diagnostic(message, edit=two_paths(site, node, (path,)), node=kept.first)
 
 

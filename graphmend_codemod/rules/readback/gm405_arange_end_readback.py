@@ -20,7 +20,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
 from graphmend_codemod.analysis.patterns import all_names, is_name
 from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
-from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.core.findings import CompilePath, Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import (
@@ -151,10 +151,10 @@ def _edit(site: Site, made: Made, here: list[tuple[ast.Assign, str]], there: lis
     _demand_no_write(site, calls, own, same_if(own, made.node), made.name, readers)
     first, last = site.span(made.node.body[0]), site.span(made.assignment)
     body = Original(first._replace(end_line=last.end_line, end_column=last.end_column))
-    kept = f"\n    {end} = {site.text(made.end)}"
+    kept: str = f"\n    {end} = {site.text(made.end)}"
     if any(isinstance(part, ast.Name) for part in _summands(made.end)):
         # It may be a tensor, of which eager mode shall not compute a sum more than before.
-        kept = f"\n    if {site.compiling}:\n        {end} = {site.text(made.end)}"
+        kept = CompilePath(f"\n    if {site.compiling}:\n        {end} = {site.text(made.end)}", [site.compiling])
     parts = (f"{end} = None\nif ", site.original(made.node.test), ":\n    ", body, kept)
     replacements = [Replacement(site.span(made.node), parts)]
     replacements += [_size(site, each, name, end) for each, name in here]

@@ -15,7 +15,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
-from graphmend_codemod.core.findings import Edit, Original, Safety
+from graphmend_codemod.core.findings import CompilePath, Edit, Original, Safety
 from graphmend_codemod.rules.framework.edits import beside, judged
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -53,9 +53,10 @@ def _edit(site: Site, node: ast.Assign, table: Table) -> Edit:
     row = f"{torch}.index_select({part}[{index}].flatten(0, -2), 0, {positions}[{index}])"
     fits = f"{part}.dim() > 2 and {part}.shape[0] == {count}"
     rows = site.call(f"{torch}.stack(", [f"[{row} for {index} in range({count})]"], deeper=3)
-    header = site.call(f"if {site.compiling} and all(", [f"{fits} for {part} in {parts}"], after="):")
-    path = (
-        f"{header}\n    {_COMMENT}\n"
+    every = f"{fits} for {part} in {parts}"
+    header = site.call(f"if {site.compiling} and all(", [every], after="):")
+    path = CompilePath(header, [site.compiling, f"all({every})"]) + (
+        f"\n    {_COMMENT}\n"
         f"    {table.name} = {torch}.cat(\n        [\n"
         f"            {rows}\n"
         f"            for {part} in {parts}\n        ],\n        dim=-1,\n    )\nelse:\n    "

@@ -100,11 +100,8 @@ def _replacements(site: Site, statement: ast.stmt, forms: list[FixedForm]) -> tu
     }
     read = {name for form in forms for condition in form.conditions for name in re.findall(r"[^\W\d]\w*", condition)}
     if nested or not isinstance(statement, _SIMPLE) or not read.isdisjoint(inside - outside):
-        texts = [" and ".join(_asked(site, form.conditions)) for form in forms]
-        return tuple(
-            replacement(site, statement, Twin(form.node, form.node, form.text, condition))
-            for form, condition in zip(forms, texts, strict=True)
-        )
+        twins = (Twin(form.node, form.node, form.text, tuple(_asked(site, form.conditions))) for form in forms)
+        return tuple(replacement(site, statement, twin) for twin in twins)
     conditions = _asked(site, [each for form in forms for each in form.conditions])
     written = {id(form.node): (form.node, form.text) for form in forms}
     comment = _KNOWN if all(form.sized for form in forms) else _COMMENT

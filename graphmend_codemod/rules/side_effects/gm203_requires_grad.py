@@ -88,7 +88,7 @@ def flag_set(site: Site, node: ast.Assign | ast.Expr) -> Diagnostic | None:
         asked.append(f"{site.text(tensor)}.requires_grad is {flag}")
         asked += [f"{site.text(tensor)}.is_leaf"] if flag else []
     header = site.header("if", asked, negated=True)
-    return Diagnostic(message, edit=beside(site, site.span(node), (f"{header}\n    ", site.original(node, 1))))
+    return Diagnostic(message, edit=beside(site, site.span(node), (header + "\n    ", site.original(node, 1))))
 
 
 @rule.on(

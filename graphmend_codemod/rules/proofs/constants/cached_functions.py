@@ -14,7 +14,7 @@ from itertools import combinations
 from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, defaults_of, parameters, walk
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
-from graphmend_codemod.rules.framework.edits import CONSTANT
+from graphmend_codemod.rules.framework.edits import CONSTANT, under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.constants.libraries import MAKERS, NUMBERS, Kind
@@ -155,7 +155,7 @@ def edit(site: Site, kind: Kind | None = None) -> Edit:
     name = site.free_name(f"_{function.name.strip('_')}_as_constant")
     condition = first.header("if", ["torch.compiler.is_dynamo_compiling()", f"_are_constants({', '.join(values)})"])
     result = ("{}[0]" if kind is None else _COPIES[kind]).format(f"{name}({', '.join(given)})")
-    path = f"{_COMMENT}\n{condition}\n    return {result}\n"
+    path = f"{_COMMENT}\n" + under(condition, f"return {result}") + "\n"
     called = f"torch.compiler.disable({site.function})(*given, **named)"
     made = [
         f"@{CONSTANT.name}",

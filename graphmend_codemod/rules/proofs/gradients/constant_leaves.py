@@ -13,7 +13,7 @@ from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.rules.framework.edits import two_paths
+from graphmend_codemod.rules.framework.edits import two_paths, under
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
@@ -49,13 +49,13 @@ def made_of_no_elements(site: Site, node: ast.Assign, call: ast.Call) -> Edit:
     name = target.id
     conditions, x = _conditions(site, call, off=_is_only_computed_with(site, name))
     arguments = [*call.args, *(word for word in call.keywords if not _is_flag(word))]
-    lines = [
+    path = under(
         site.header("if", conditions),
-        f"    {name} = {site.text(call.func)}({', '.join(site.text(each) for each in arguments)})",
-        f"    {_COMMENT.format(x)}",
-        f"    {name}.add_({x}.flatten()[:0].sum().to({name}.device))",
-    ]
-    return two_paths(site, node, ("\n".join(lines),))
+        f"{name} = {site.text(call.func)}({', '.join(site.text(each) for each in arguments)})",
+        _COMMENT.format(x),
+        f"{name}.add_({x}.flatten()[:0].sum().to({name}.device))",
+    )
+    return two_paths(site, node, (path,))
 
 
 def leaf_made(site: Site, node: ast.Assign | ast.Return) -> ast.Call | None:
@@ -91,12 +91,8 @@ def kept_in_the_graph(site: Site, node: ast.Assign | ast.Return, made: ast.Call)
             raise NotProven(f"`{short(use)}` needs a leaf; manually make it without `requires_grad`")
     conditions, x = _conditions(site, made)
     begins = "return" if isinstance(node, ast.Return) else f"{site.text(node.targets[0])} ="
-    lines = [
-        site.header("if", conditions),
-        f"    {_COMMENT.format(x)}",
-        f"    {begins} {site.text(made)} + {x}.flatten()[:0].sum()",
-    ]
-    return two_paths(site, node, ("\n".join(lines),))
+    value = f"{begins} {site.text(made)} + {x}.flatten()[:0].sum()"
+    return two_paths(site, node, (under(site.header("if", conditions), _COMMENT.format(x), value),))
 
 
 def _conditions(site: Site, call: ast.Call, *, off: bool = False) -> tuple[list[str], str]:

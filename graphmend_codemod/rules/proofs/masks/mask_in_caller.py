@@ -13,7 +13,7 @@ from graphmend_codemod.analysis.patterns import is_name, operands_of
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.rules.framework.edits import beside
+from graphmend_codemod.rules.framework.edits import beside, under
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
@@ -69,7 +69,7 @@ def edit_in_caller(site: Site, uses: MaskUses, function: Definition, question: A
     if site.is_too_long(site.indentation(1) + len(line)):
         line = f"{target} = (\n        {kept}\n    )"
     header = site.header("if", conditions)
-    path = f"{header}\n    {comment}\n    {line}\nelse:\n    "
+    path = under(header, comment, line) + "\nelse:\n    "
     return beside(site, site.span(statement), (path, site.original(statement, 1)))
 
 

@@ -15,7 +15,8 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_o
 from graphmend_codemod.analysis.patterns import all_given, elements_of, is_attribute, is_name, is_not, stores_name
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.core.findings import Edit, Replacement
+from graphmend_codemod.core.findings import CompilePath, Edit
+from graphmend_codemod.rules.framework.edits import before_if
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.masks.all_ones_test import of_dtype
@@ -116,8 +117,8 @@ class PreparedMask:
         lines = "\n    and ".join(conditions)
         header = f"{'elif' if site.is_elif(node) else 'if'} (\n    {lines}\n):"
         body = f"{_COMMENT}\n    {self.name} = {site.text(form.value)}"
-        parts = (f"{header}\n    {body}\nel", site.original(node))
-        return Edit((Replacement(site.span(node), parts),), imports=site.imports)
+        path = CompilePath(f"{header}\n    {body}", conditions)
+        return before_if(site, node, (path,))
 
     def _static(self, form: PreparedForm) -> Iterator[str]:
         """The conditions of a form, which Dynamo has to know while it traces."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from graphmend_codemod.analysis.scope import FunctionNode, parents_in
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Original, Replacement
-from graphmend_codemod.rules.framework.edits import line_of
+from graphmend_codemod.rules.framework.edits import line_of, under
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
@@ -22,8 +22,7 @@ def in_front(
     first, last = site.span(statements[0]), site.span(statements[-1])
     whole = first._replace(end_line=last.end_line, end_column=last.end_column)
     header = site.but(place=site.place._replace(statement=statements[0])).header("if", conditions)
-    path = "".join(f"\n    {line}" for line in lines)
-    return Replacement(whole, (f"{header}{path}\nelse:\n    ", Original(whole, 1)))
+    return Replacement(whole, (under(header, *lines) + "\nelse:\n    ", Original(whole, 1)))
 
 
 def with_numbers(

@@ -14,6 +14,7 @@ from graphmend_codemod.analysis.patterns import all_given, is_name, root_of, sto
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, parameter_names, parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, naming
@@ -73,7 +74,7 @@ def edit(site: Site, names: list[str]) -> Edit:
     operator = operator_name(site, function.name)
     fits = call(site, "_fits_arrays", names, 1).lstrip()
     condition = header.header("if", ["torch.compiler.is_dynamo_compiling()", fits])
-    path = f"{_COMMENT}\n{condition}\n    return {operator}({', '.join(names)})\n"
+    path = f"{_COMMENT}\n" + under(condition, f"return {operator}({', '.join(names)})") + "\n"
     replacement = Replacement(site.span(body[0]), (path, site.original(body[0])))
     return Edit((replacement,), ("torch",), _helpers(site, function, names, operator, _like(site, function, made)))
 

@@ -10,7 +10,8 @@ from textwrap import dedent
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.patterns import all_names, elements_of, is_name, root_of, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
-from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.core.findings import CompilePath, Edit, Helper, Replacement
+from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, head, naming, tensor, test
@@ -65,7 +66,8 @@ def edit(site: Site, function: FunctionNode) -> Edit:
     fake = site.free_name(f"{operator}_fake")
     tests = [f"{site.torch}.compiler.is_dynamo_compiling()"]
     tests += [each for name in names for each in without_gradient(site.torch, name)]
-    text = f"{_COMMENT}\n{dedent(test(site, tests))}\n    return {operator}({', '.join(names)})\n"
+    header = CompilePath(dedent(test(site, tests)), tests)
+    text = f"{_COMMENT}\n" + under(header, f"return {operator}({', '.join(names)})") + "\n"
     replacement = Replacement(site.span(body[0]), (text, site.original(body[0])))
     helpers = (
         naming(site),

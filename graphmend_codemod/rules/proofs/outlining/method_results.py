@@ -13,6 +13,7 @@ from graphmend_codemod.analysis.scope import FunctionNode, body_of, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, one_operator
@@ -49,7 +50,8 @@ def edit(site: Site) -> Edit:
     conditions = ["torch.compiler.is_dynamo_compiling()", *([f"type({own}) is {owner}"] if effects.methods else [])]
     conditions.append(call(site, "_fits_an_operator", given, 1).lstrip())
     operator = operator_name(site, function.name)
-    text = f"{_COMMENT}\n{first.header('if', conditions)}\n    return {operator}({', '.join([own, *names])})\n"
+    result = f"return {operator}({', '.join([own, *names])})"
+    text = f"{_COMMENT}\n" + under(first.header("if", conditions), result) + "\n"
     results = "" if shapes.results == 1 else f", nested=({', '.join(map(str, range(shapes.results)))})"
     made = [
         f"@_one_operator({parts}{', ' if parts else ''}shapes={operator}_shapes{results})",

@@ -10,6 +10,7 @@ import ast
 
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, walk
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.constants import cached_functions
@@ -58,7 +59,7 @@ def _edit(site: Site) -> Edit:
     text = _Text(site, function, names, shapes, effects.random)
     header = site.reached(body[0], "the function")
     condition = header.header("if", ["torch.compiler.is_dynamo_compiling()", text.condition])
-    path = f"{_COMMENT}\n{condition}\n    return {text.operator}({', '.join(text.given)})\n"
+    path = f"{_COMMENT}\n" + under(condition, f"return {text.operator}({', '.join(text.given)})") + "\n"
     return Edit(
         (Replacement(site.span(body[0]), (path, site.original(body[0]))),), ("torch",), text.helpers(), whole=True
     )

@@ -15,6 +15,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import asks_for_compiler, is_literal, is_name, is_none, is_not
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Span
+from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import recurrent
@@ -120,7 +121,7 @@ class _Region:
         if chosen is not None:
             conditions = [site.compiling]
         text = f"{self._results()} = {self._call(operator if chosen is None else chosen.name)}"
-        path = f"{site.header('if', conditions)}\n    {_COMMENT}\n    {text}\nelse:\n    "
+        path = under(site.header("if", conditions), _COMMENT, text) + "\nelse:\n    "
         helpers = (
             *recurrent.common(site),
             *unbacked_helpers(site, {"_number_in_graph"}),

@@ -14,8 +14,9 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
-from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.core.findings import CompilePath, Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
@@ -56,7 +57,8 @@ def edit(site: Site) -> Edit:
     conditions = _conditions(site, effects, own, owner)
     conditions.append(f"_fits_an_update({', '.join([own, _tuple(tensors), _tuple(others), *names])})")
     operator = operator_name(site, function.name)
-    text = f"{_COMMENT}\n{first.header('if', conditions)}\n    return {operator}({', '.join([own, *names])})\n"
+    result = f"return {operator}({', '.join([own, *names])})"
+    text = f"{_COMMENT}\n" + under(first.header("if", conditions), result) + "\n"
     replacements = [Replacement(site.span(body[0]), (text, site.original(body[0])))]
     replacements += _copies(site, owner, written)
     helpers = _helpers(site, operator, owner, tensors, len(written))
@@ -122,7 +124,8 @@ def _copies(site: Site, owner: str, written: Sequence[str]) -> list[Replacement]
             if copies:
                 new = {id(call): (call, f"_copied({site.text(copied)})") for call, copied in copies}
                 inner = site.but(written=new).text(statement)
-                path = f"if {site.torch}.compiler.is_dynamo_compiling():\n    {inner}\nelse:\n    "
+                dynamo = f"{site.torch}.compiler.is_dynamo_compiling()"
+                path = under(CompilePath(f"if {dynamo}:", [dynamo]), inner) + "\nelse:\n    "
                 found.append(Replacement(site.span(statement), (path, site.original(statement, 1))))
     return found
 

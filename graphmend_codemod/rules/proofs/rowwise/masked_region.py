@@ -19,7 +19,8 @@ from graphmend_codemod.analysis.patterns import elements_of
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
-from graphmend_codemod.core.findings import Edit, Original, Replacement
+from graphmend_codemod.core.findings import CompilePath, Edit, Original, Replacement
+from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
@@ -240,10 +241,10 @@ class Rewriter(MaskedLosses):
         site, first, last = self.site, statements[0], statements[-1]
         body = self.path("if")
         whole = site.span(first)._replace(end_line=site.span(last).end_line, end_column=site.span(last).end_column)
-        parts = (f"{body}\nelse:\n    ", Original(whole, 1))
+        parts = (body + "\nelse:\n    ", Original(whole, 1))
         return Edit((Replacement(whole, parts),), imports=site.imports, helpers=helpers_in(site, body))
 
-    def path(self, word: str, asked: Sequence[str] = ()) -> str:
+    def path(self, word: str, asked: Sequence[str] = ()) -> CompilePath:
         """The compile path with its header, which asks for `asked` first."""
         site = self.site
         both = [each for each in self.numbers if each in {self.choice, *self.tensors}]
@@ -252,7 +253,7 @@ class Rewriter(MaskedLosses):
         ranged = zero_is_chosen(self) if self.ranged else []
         self._demand_floating([*ranged, *self.conditions])
         facts = [*self._facts(), *ranged, *self.conditions, *self._certain()]
-        return "\n    ".join([site.header(word, [site.compiling, *asked, *facts]), COMMENT, *self.lines])
+        return under(site.header(word, [site.compiling, *asked, *facts]), COMMENT, *self.lines)
 
     def _demand_floating(self, asked: Sequence[str]) -> None:
         for text, (node, _) in self.tensors.items():

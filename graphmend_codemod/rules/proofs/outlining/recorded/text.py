@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Span
+from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, definition_before, moved, naming
 from graphmend_codemod.rules.proofs.outlining.recorded.moments import ARRAY, AUTOCAST, RESULT, TENSOR, Fact
@@ -53,7 +54,7 @@ class _Text:
         fits = call(site, f"{self._operator}_fits", given, 1).lstrip()
         header = site.header("if", ["torch.compiler.is_dynamo_compiling()", fits])
         comment = _COMMENT.format(self._count)
-        path = "\n    ".join([header, comment, *self._path()])
+        path = under(header, comment, *self._path())
         replacement = Replacement(whole, (path, "\nelse:\n    ", Original(whole, 1)))
         if region.returns:
             replacement = Replacement(whole, (path, "\n", Original(whole)))
