@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis.values import BOOL, UNKNOWN, Value, is_floating_dtype
 from graphmend_codemod.core.findings import CompilePath, Edit, EditForm
+from graphmend_codemod.rules.framework.conditions import expression
 from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 
@@ -31,7 +32,7 @@ def header_conditions(edit: Edit, site: Site) -> Iterator[ast.expr]:
     for path in (each.parts[0] for each in edit.replacements if each.parts and each.span.start_line == line):
         if isinstance(path, CompilePath) and not path.negated:
             for condition in path.conditions[1:]:
-                test = ast.parse(f"({condition})", mode="eval").body
+                test = expression(condition)
                 both = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)
                 yield from test.values if both else [test]  # type: ignore[attr-defined]
 

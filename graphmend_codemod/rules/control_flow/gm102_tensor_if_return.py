@@ -15,10 +15,10 @@ results under names of their own, compares them while tracing, and runs the auth
 from __future__ import annotations
 
 import ast
-import re
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety, Span
+from graphmend_codemod.rules.framework.conditions import names_in, renamed
 from graphmend_codemod.rules.framework.edits import computed_in_front, in_front, one_path
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import (
@@ -77,7 +77,7 @@ def _asked_before(returns: EarlyReturns, facts: Facts) -> Facts:
     site, names = returns.site, returns.assigned
     late = [text for each in returns.exits if each.late and each.condition for text in each.condition.facts]
     for conditions, taken in ((facts.conditions, names - set(site.place.env)), (late, names)):
-        for name in sorted({word for text in conditions for word in re.findall(r"[^\W\d]\w*", text)} & taken):
+        for name in sorted(names_in(conditions) & taken):
             raise NotProven(f"`{name}` is assigned after the branch, and the compile path has to ask for it before")
     off: tuple[str, ...] = ()
     if any(_cuts_deep(returns, number) for number, name in facts.cut if name == RESULT):
@@ -156,7 +156,7 @@ class _Written:
     def _exit(self, number: int, count: int, found: Exit) -> None:
         if found.condition is not None:
             tests = found.condition.choice
-            self.lines.append(f"{self.conditions[number]} = {self._renamed_text(tests)}")
+            self.lines.append(f"{self.conditions[number]} = {renamed(tests, self._names)}")
         names = dict(self._names)
         for each in found.before:
             self._early.append(self._bound_anew(each, names, self._early_names(number, count)))
@@ -204,9 +204,3 @@ class _Written:
     def _renamed(self, node: ast.expr, names: dict[str, str]) -> str:
         parts = [part for part in ast.walk(node) if isinstance(part, ast.Name) and part.id in names]
         return self.site.but(written={id(part): (part, names[part.id]) for part in parts}).text(node)
-
-    def _renamed_text(self, text: str) -> str:
-        """The same for a condition, which is no text of the source."""
-        if not self._names:
-            return text
-        return re.sub(r"(?<![\w.])[^\W\d]\w*", lambda found: self._names.get(found[0], found[0]), text)

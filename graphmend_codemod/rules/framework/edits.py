@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from graphmend_codemod.analysis.scope import dotted, walk
 from graphmend_codemod.core.findings import CompilePath, Edit, EditForm, Helper, Original, Replacement, Span
+from graphmend_codemod.rules.framework.conditions import expression
 from graphmend_codemod.rules.framework.reasons import NotProven, with_way_out
 from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
@@ -106,7 +107,7 @@ _EVERYWHERE = frozenset({"torch.compiler.is_compiling", "isinstance", "torch.Ten
 
 def _names(path: CompilePath) -> set[str]:
     """Names and attributes in the conditions of a path, but for those that every header has."""
-    parts = [part for each in path.conditions for part in walk(ast.parse(f"({each})", mode="eval").body)]
+    parts = [part for each in path.conditions for part in walk(expression(each))]
     owners = {id(part.value) for part in parts if isinstance(part, ast.Attribute)}
     names = {dotted(part) for part in parts if isinstance(part, ast.expr) and id(part) not in owners}
     return {name for name in names if name is not None} - _EVERYWHERE

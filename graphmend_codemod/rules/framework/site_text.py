@@ -12,6 +12,7 @@ from functools import lru_cache
 from graphmend_codemod.analysis.program_points import ProgramPoint
 from graphmend_codemod.core.findings import CompilePath, Original, Span
 from graphmend_codemod.core.source import SourceFile
+from graphmend_codemod.rules.framework.conditions import conjuncts, once
 
 _LONGEST_LINE = 120
 _SHORTEST_LIMIT = 79
@@ -143,7 +144,7 @@ class SiteText:
 
         The header asks that not all of them hold where it is `negated`. What stands there twice is asked once.
         """
-        conditions = [*dict.fromkeys(conditions)]
+        conditions = [*once(conditions)]
         return CompilePath(self._header(word, conditions, negated), conditions, negated)
 
     def _header(self, word: str, conditions: list[str], negated: bool) -> str:
@@ -153,7 +154,7 @@ class SiteText:
             return line
         long = [self.is_too_long(self.indentation(1) + len(f"and {each}")) for each in conditions]
         apart = [
-            part for each, cut in zip(conditions, long, strict=True) for part in (_conjuncts(each) if cut else [each])
+            part for each, cut in zip(conditions, long, strict=True) for part in (conjuncts(each) if cut else [each])
         ]
         lines = [f"    {'and ' if number else ''}{each}" for number, each in enumerate(apart)]
         return "\n".join([f"{word} not (" if negated else f"{word} (", *lines, "):"])
@@ -231,15 +232,3 @@ class SiteText:
         if text[opening : given[0].col_offset].strip() or "(" in text[given[-1].end_col_offset : -1]:
             return text  # brackets of its own around an argument
         return self.call(text[:opening], arguments, deeper=deeper)
-
-
-def _conjuncts(condition: str) -> list[str]:
-    """The parts of a condition on one line that `and` joins; the condition itself where they have brackets."""
-    if " and " not in condition or "\n" in condition:
-        return [condition]
-    node = ast.parse(condition, mode="eval").body
-    if not isinstance(node, ast.BoolOp) or not isinstance(node.op, ast.And):
-        return [condition]
-    if any(isinstance(each, (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr)) for each in node.values):
-        return [condition]
-    return [ast.get_source_segment(condition, each) or "" for each in node.values]

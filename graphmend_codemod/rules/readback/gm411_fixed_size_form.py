@@ -20,12 +20,12 @@ which `F.one_hot` raises in eager mode, matches no class in compiled code, as it
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis.scope import INDEXED, Outline
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.conditions import names_in
 from graphmend_codemod.rules.framework.edits import line_of
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
@@ -98,7 +98,7 @@ def _replacements(site: Site, statement: ast.stmt, forms: list[FixedForm]) -> tu
         for part in ast.walk(target)
         if isinstance(part, ast.Name)
     }
-    read = {name for form in forms for condition in form.conditions for name in re.findall(r"[^\W\d]\w*", condition)}
+    read = names_in(condition for form in forms for condition in form.conditions)
     if nested or not isinstance(statement, _SIMPLE) or not read.isdisjoint(inside - outside):
         twins = (Twin(form.node, form.node, form.text, tuple(_asked(site, form.conditions))) for form in forms)
         return tuple(replacement(site, statement, twin) for twin in twins)
