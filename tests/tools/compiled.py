@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -96,6 +97,19 @@ def _compiler(graphs: list[int], breaks_allowed: bool, dynamic: bool | None) -> 
 
 
 @contextlib.contextmanager
+def quick_dynamo() -> Iterator[None]:
+    """Dynamo without what costs half of the time of a small module, and changes nothing that tests look at.
+
+    It empties the processor's caches to time each set of guards. And pytest's handlers make it write its whole
+    structured log, which nobody reads.
+    """
+    untimed = mock.patch.object(guards, "profile_guard_manager", create=True, return_value=0.0)
+    unheard = mock.patch.object(logging.getLogger("torch.__trace"), "handlers", [])
+    with untimed, unheard:
+        yield
+
+
+@contextlib.contextmanager
 def _clean_dynamo() -> Iterator[None]:
     torch._dynamo.reset()
     # Dynamo keeps what it has imported by name, also among the globals of frames of torch: every subject is the first.
@@ -104,11 +118,9 @@ def _clean_dynamo() -> Iterator[None]:
         if isinstance(module, types.ModuleType):
             vars(module).pop(f"__import_{SUBJECT}", None)
     flags = torch._dynamo.config.patch(capture_scalar_outputs=False, capture_dynamic_output_shape_ops=False)
-    # Dynamo empties the processor's caches to time each set of guards: half of what a small module costs.
-    untimed = mock.patch.object(guards, "profile_guard_manager", create=True, return_value=0.0)
     gradients = torch.is_grad_enabled()
     try:
-        with flags, untimed:
+        with flags, quick_dynamo():
             yield
     finally:
         # A graph that raises inside of `torch.no_grad()` leaves gradients off where a backend runs it as it is.

@@ -1,0 +1,15 @@
+"""What compiling costs in tests and proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.tools.compiled import quick_dynamo
+
+
+@pytest.fixture(scope="package", autouse=True)
+def quick() -> Iterator[None]:
+    with quick_dynamo():
+        yield
