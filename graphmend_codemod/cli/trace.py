@@ -81,16 +81,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="run the command once more, without torch.compile, and note what went into and came out of the statements "
         "that broke, for `fix --trace --opaque`",
     )
-    parser.add_argument("--compare", type=Path, metavar="FILE", help="say what changed since the trace in FILE")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="also write one page to look at in a browser")
-    parser.add_argument("--open", action="store_true", help="write the page beside the trace and open it")
-    parser.add_argument("--format", choices=FORMATS, default="text", help="how to show it [default: text]")
-    parser.add_argument(
-        "--top",
-        type=_number,
-        metavar="N",
-        help="show the N dearest sites in full, and a line for each other one [default: 10]",
-    )
+    _add_views(parser)
     parser.add_argument("--no-source", action="store_true", help="keep source lines out of the trace")
     parser.add_argument("--quiet", "-q", action="store_true", help="say nothing of breaks while the program runs")
     baseline = parser.add_argument_group("no new breaks")
@@ -103,6 +94,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     baseline.add_argument("--update-baseline", action="store_true", help="rewrite the baseline")
     options.add_rule_options(parser)
     options.add_run_options(parser, cached=True)
+
+
+def _add_views(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--compare", type=Path, metavar="FILE", help="say what changed since the trace in FILE")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also write one page to look at in a browser")
+    parser.add_argument("--open", action="store_true", help="write the page beside the trace and open it")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="how to show it [default: text]")
+    parser.add_argument(
+        "--top",
+        type=_number,
+        metavar="N",
+        help="show the N dearest sites in full, and a line for each other one [default: 10]",
+    )
 
 
 def _add_sources(parser: argparse.ArgumentParser) -> None:

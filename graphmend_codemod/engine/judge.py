@@ -27,7 +27,7 @@ from graphmend_codemod.project.summary.records import ModuleSummary
 from graphmend_codemod.project.summary.walking import import_root
 from graphmend_codemod.rules.framework.ask_table import CODES
 from graphmend_codemod.rules.framework.registry import worth_asking
-from graphmend_codemod.rules.framework.rule import Asked, Match, Rule
+from graphmend_codemod.rules.framework.rule import Asked, Diagnostic, Match, Rule
 from graphmend_codemod.rules.framework.site import Site
 
 if TYPE_CHECKING:
@@ -181,8 +181,7 @@ def _findings_in(
 
     Nodes for which it takes a dataflow that follows leaks are put into `undecided`.
     """
-    path = source.path
-    codes = _selected(settings, path if settings.per_file_ignores else "")
+    codes = _selected(settings, source.path if settings.per_file_ignores else "")
     asked = _asked(unit, settings.opaque)
     for place in unit.flow.places.values():
         if place.handled:
@@ -204,22 +203,25 @@ def _findings_in(
             from graphmend_codemod.engine.applicable import applicable  # a commit hook that finds nothing does without
 
             rule, diagnostic = found
-            diagnostic = applicable(diagnostic, rule, site, unit.reached)
-            safety = rule.safety_of(diagnostic)
-            finding = Finding(
-                code=rule.code,
-                slug=rule.slug,
-                path=path,
-                span=site.span(diagnostic.node or node),
-                message=diagnostic.message,
-                safety=safety,
-                function=unit.reached.qualname,
-                edit=diagnostic.edit if safety is not Safety.ADVICE else None,
-                declined=diagnostic.declined,
-                needs_torch=diagnostic.needs_torch,
-            )
+            finding = _finding(rule, applicable(diagnostic, rule, site, unit.reached), site)
             tests = breaking_tests(site) if finding.edit is not None else ()
             yield Judged(finding, tests, rule.code in codes)
+
+
+def _finding(rule: Rule, diagnostic: Diagnostic, site: Site) -> Finding:
+    safety = rule.safety_of(diagnostic)
+    return Finding(
+        code=rule.code,
+        slug=rule.slug,
+        path=site.source.path,
+        span=site.span(diagnostic.node or site.node),
+        message=diagnostic.message,
+        safety=safety,
+        function=site.function,
+        edit=diagnostic.edit if safety is not Safety.ADVICE else None,
+        declined=diagnostic.declined,
+        needs_torch=diagnostic.needs_torch,
+    )
 
 
 @lru_cache(maxsize=4)

@@ -104,7 +104,7 @@ def quick_dynamo() -> Iterator[None]:
     structured log, which nobody reads.
     """
     untimed = mock.patch.object(guards, "profile_guard_manager", create=True, return_value=0.0)
-    unheard = mock.patch.object(logging.getLogger("torch.__trace"), "handlers", [])
+    unheard: Any = mock.patch.object(logging.getLogger("torch.__trace"), "handlers", [])
     with untimed, unheard:
         yield
 

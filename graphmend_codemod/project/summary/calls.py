@@ -111,6 +111,10 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
         if node.args and type(node.args[0]) is ast.Attribute:  # `nn.init.zeros_(model.scale)`
             changed(f"{dotted(node.args[0])}._", body, class_asked_for(node, dotted(node.args[0].value), body))
     stack += node.args
+    _keywords(node, body, stack)
+
+
+def _keywords(node: ast.Call, body: Body, stack: list[Any]) -> None:
     for keyword in node.keywords:
         stack.append(keyword.value)
         if keyword.arg in _SAID or (keyword.arg == "alpha" and type(keyword.value) is not ast.Constant):

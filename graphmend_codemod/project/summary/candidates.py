@@ -204,7 +204,7 @@ def needs(node: ast.expr, names: list[str]) -> bool:
             todo += (part.left, part.right)
         elif kind is ast.Compare:
             todo += _compared(part)
-        elif kind is ast.BoolOp:
+        elif kind is ast.BoolOp or kind is ast.Dict:
             todo += part.values
         elif kind is ast.UnaryOp:
             todo.append(part.operand)
@@ -214,8 +214,6 @@ def needs(node: ast.expr, names: list[str]) -> bool:
             todo += (part.body, part.orelse)
         elif kind is ast.Tuple or kind is ast.List:
             todo += part.elts
-        elif kind is ast.Dict:
-            todo += part.values
         else:
             return True
     return False

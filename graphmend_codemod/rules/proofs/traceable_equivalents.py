@@ -4,40 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import NamedTuple
 
 from graphmend_codemod.analysis.patterns import elements_of, is_name, only_target, reads_name
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.analysis.speculation import is_loud_property, short
 from graphmend_codemod.analysis.torch_api import CLOCKS, VARIABLE
-from graphmend_codemod.core.findings import CompilePath, Helper, Original, Replacement
+from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs import old_constructors, warning_filters
 from graphmend_codemod.rules.proofs import traceable_texts as texts
+from graphmend_codemod.rules.proofs.twin import Twin
 
 _OF_CONTAINERS = frozenset((*dir(dict), *dir(list), *dir(set)))
-
-
-class Twin(NamedTuple):
-    """What takes the place of `replaced`, a call or what is called in it, where all `conditions` hold.
-
-    A `test` is written with `and` and `or`: TorchScript learns types from these, and from no conditional expression.
-    Calls `without` which the twin does are left out together with `replaced`.
-    """
-
-    call: ast.expr
-    replaced: ast.expr
-    text: str
-    conditions: tuple[str, ...]
-    helpers: tuple[Helper, ...] = ()
-    test: bool = False
-    without: tuple[ast.Call, ...] = ()
-
-    @property
-    def condition(self) -> str:
-        """The conditions as one expression."""
-        return " and ".join(self.conditions)
 
 
 Make = Callable[[Site, ast.stmt, ast.Call], "Twin | None"]
@@ -373,43 +352,3 @@ def _new_signature(site: Site, function: ast.Attribute, call: ast.Call) -> Twin 
     receiver = site.text(function.value)
     twin = f"{receiver}.{function.attr}({', '.join(tensors)}, {keyword}={number})"
     return Twin(call, call, twin, (site.compiling, *asked))
-
-
-def is_choice(statement: ast.stmt, twin: Twin) -> bool:
-    """True where `replacement` writes a conditional expression."""
-    alone = isinstance(statement, ast.Expr) and statement.value is twin.replaced
-    return bool(twin.text) and not alone and not twin.test
-
-
-def replacement(site: Site, statement: ast.stmt, twin: Twin) -> Replacement:
-    """`(twin if condition else original)`, or two branches where that is all there is to the statement."""
-    node = twin.replaced
-    if not twin.text:
-        return Replacement(
-            site.span(node),
-            (CompilePath(f"if not {twin.condition}:\n    ", twin.conditions, negated=True), site.original(node, 1)),
-        )
-    if isinstance(statement, ast.Expr) and statement.value is node:
-        parts: tuple[str | Original, ...] = (
-            CompilePath(f"if {twin.condition}:\n    {twin.text}\nelse:\n    ", twin.conditions),
-            site.original(node, 1),
-        )
-        return Replacement(site.span(node), parts)
-    if twin.test:
-        taken, left = f"({twin.condition} and {twin.text})", f"(not {twin.condition} and "
-        if site.is_too_long(len(site.source.line(node.lineno)) + len(taken) + len(left) + len(" or ())")):
-            return Replacement(site.span(node), (f"(\n    {taken}\n    or {left}", site.original(node), ")\n)"))
-        return Replacement(site.span(node), (f"({taken} or {left}", site.original(node), "))"))
-    choice = CompilePath(f"{twin.text} if {twin.condition} else ", twin.conditions)
-    if isinstance(statement, ast.Assign) and statement.value is node and node.lineno == statement.lineno:
-        line = site.source.line(node.lineno)
-        if node.lineno == node.end_lineno and not site.is_too_long(len(line) + len(choice)):
-            return Replacement(site.span(node), (choice, site.original(node)))
-    if not site.is_too_long(len(site.source.line(node.lineno)) + len(choice) + len("()")):
-        parts = ("(" + choice, site.original(node), ")")
-    elif not site.is_too_long(site.indentation(1) + len(choice) + len(site.text(node))):
-        parts = ("(\n    " + choice, site.original(node), "\n)")
-    else:
-        lines = f"(\n    {twin.text}\n    if {twin.condition}\n    else "
-        parts = (CompilePath(lines, twin.conditions), site.original(node), "\n)")
-    return Replacement(site.span(node), parts)

@@ -81,7 +81,8 @@ def untraceable(site: Site, statement: ast.stmt) -> Diagnostic | None:
     calls = list(_calls(site, statement))
     if not calls:
         return None
-    from graphmend_codemod.rules.proofs.traceable_equivalents import Twin, is_choice, replacement, twin_of
+    from graphmend_codemod.rules.proofs.traceable_equivalents import twin_of
+    from graphmend_codemod.rules.proofs.twin import Twin, is_choice, replacement
 
     first: Diagnostic | None = None
     twins: list[Twin] = []

@@ -88,7 +88,7 @@ def reads_a_tensor(site: Site, statement: ast.stmt) -> Diagnostic | None:
 
 def _replacements(site: Site, statement: ast.stmt, forms: list[FixedForm]) -> tuple[Replacement, ...]:
     """Two branches, or a choice inside of a statement that has statements in it or binds what the conditions read."""
-    from graphmend_codemod.rules.proofs.traceable_equivalents import Twin, replacement
+    from graphmend_codemod.rules.proofs.twin import Twin, replacement
 
     nested = any(isinstance(part, (ast.IfExp, ast.BoolOp, ast.Lambda)) for part in ast.walk(statement))
     inside = {part.id for part in ast.walk(statement) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}

@@ -14,9 +14,9 @@ from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, Value, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.memory.later_writes import demand_no_later_write
 from graphmend_codemod.rules.proofs.select.element_writes import asks_gradient
 from graphmend_codemod.rules.proofs.select.gradient_sources import is_finite_source
-from graphmend_codemod.rules.proofs.select.select_proof import demand_no_later_write
 
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _MOST = 8

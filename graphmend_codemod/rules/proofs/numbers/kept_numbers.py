@@ -20,6 +20,7 @@ from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition_parts import is_registered
+from graphmend_codemod.rules.proofs.memory.later_writes import demand_no_later_write
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.number_statements import (
     assignments,
@@ -31,7 +32,6 @@ from graphmend_codemod.rules.proofs.numbers.number_statements import (
 )
 from graphmend_codemod.rules.proofs.numbers.number_texts import SIGNS, NumberTexts, dotted_in
 from graphmend_codemod.rules.proofs.select.element_writes import asks_gradient, may_be_written
-from graphmend_codemod.rules.proofs.select.select_proof import demand_no_later_write
 from graphmend_codemod.rules.proofs.untraced.evidence import assigned
 
 _LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.BoolOp, ast.NamedExpr)

@@ -9,23 +9,20 @@ path, which Dynamo folds while it traces.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from graphmend_codemod.analysis import shape_needs, speculation
-from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow, rename_dtype
 from graphmend_codemod.analysis.patterns import all_names, same
-from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import SCALAR, Origin, Value, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
+from graphmend_codemod.rules.proofs.memory.later_writes import demand_no_later_write
 from graphmend_codemod.rules.proofs.select.assumptions import Assumption, Facts, equate, is_dotted
 from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves, is_finite_source, read_values
-from graphmend_codemod.rules.proofs.select.identity import asked_of_names, shown_names
+from graphmend_codemod.rules.proofs.select.identity import shown_names
 from graphmend_codemod.rules.proofs.select.selection import VALUE, Assignment, Branch, Selection
 
 J = TypeVar("J", bound="SelectProof")
@@ -376,26 +373,3 @@ def _without_layer_dtype(value: Value) -> Value:
     if value.hint and value.dtype is not None and value.dtype.startswith("float:layer"):
         return value._replace(dtype=value.dtype.removeprefix("float:"))
     return value
-
-
-def demand_no_later_write(site: Site, kept: Sequence[ast.expr], names: Sequence[str]) -> None:
-    """NotProven where a tensor that eager mode leaves as it is may be written in place afterwards."""
-    if (told := asked_of_names(site, names)) is not None:
-        raise NotProven(f"`{told}` compares tensors by identity, and `torch.where` returns a new one")
-    calls = calls_in(site.source.text)
-    function = calls.at(site.evaluator.scope.node.lineno)
-    if function is None:
-        raise NotProven("it is in a nested function, and the outer function may write in place later")
-    at = site.place.statement
-    statement = next(
-        node
-        for node in walk_scope(function.node)
-        if isinstance(node, ast.stmt) and (node.lineno, node.col_offset) == (at.lineno, at.col_offset)
-    )
-    found = {part.id for node in kept for part in walk_in_layers(node) if isinstance(part, ast.Name)}
-    try:
-        memory = SharedMemory(site, calls)
-        blocks = blocks_of(calls, function)
-        memory.demand_no_write(function, blocks, statement, (found | set(names)) - {"self"}, set(names))
-    except NotProven as reason:
-        raise NotProven(f"`torch.where` would copy a tensor that is written in place later: {reason}") from None

@@ -1,0 +1,70 @@
+"""What takes the place of a call that Dynamo does not trace while torch.compile traces, and how it is written."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from graphmend_codemod.core.findings import CompilePath, Helper, Original, Replacement
+from graphmend_codemod.rules.framework.site import Site
+
+
+class Twin(NamedTuple):
+    """What takes the place of `replaced`, a call or what is called in it, where all `conditions` hold.
+
+    A `test` is written with `and` and `or`: TorchScript learns types from these, and from no conditional expression.
+    Calls `without` which the twin does are left out together with `replaced`.
+    """
+
+    call: ast.expr
+    replaced: ast.expr
+    text: str
+    conditions: tuple[str, ...]
+    helpers: tuple[Helper, ...] = ()
+    test: bool = False
+    without: tuple[ast.Call, ...] = ()
+
+    @property
+    def condition(self) -> str:
+        """The conditions as one expression."""
+        return " and ".join(self.conditions)
+
+
+def is_choice(statement: ast.stmt, twin: Twin) -> bool:
+    """True where `replacement` writes a conditional expression."""
+    alone = isinstance(statement, ast.Expr) and statement.value is twin.replaced
+    return bool(twin.text) and not alone and not twin.test
+
+
+def replacement(site: Site, statement: ast.stmt, twin: Twin) -> Replacement:
+    """`(twin if condition else original)`, or two branches where that is all there is to the statement."""
+    node = twin.replaced
+    if not twin.text:
+        return Replacement(
+            site.span(node),
+            (CompilePath(f"if not {twin.condition}:\n    ", twin.conditions, negated=True), site.original(node, 1)),
+        )
+    if isinstance(statement, ast.Expr) and statement.value is node:
+        parts: tuple[str | Original, ...] = (
+            CompilePath(f"if {twin.condition}:\n    {twin.text}\nelse:\n    ", twin.conditions),
+            site.original(node, 1),
+        )
+        return Replacement(site.span(node), parts)
+    if twin.test:
+        taken, left = f"({twin.condition} and {twin.text})", f"(not {twin.condition} and "
+        if site.is_too_long(len(site.source.line(node.lineno)) + len(taken) + len(left) + len(" or ())")):
+            return Replacement(site.span(node), (f"(\n    {taken}\n    or {left}", site.original(node), ")\n)"))
+        return Replacement(site.span(node), (f"({taken} or {left}", site.original(node), "))"))
+    choice = CompilePath(f"{twin.text} if {twin.condition} else ", twin.conditions)
+    if isinstance(statement, ast.Assign) and statement.value is node and node.lineno == statement.lineno:
+        line = site.source.line(node.lineno)
+        if node.lineno == node.end_lineno and not site.is_too_long(len(line) + len(choice)):
+            return Replacement(site.span(node), (choice, site.original(node)))
+    if not site.is_too_long(len(site.source.line(node.lineno)) + len(choice) + len("()")):
+        parts = ("(" + choice, site.original(node), ")")
+    elif not site.is_too_long(site.indentation(1) + len(choice) + len(site.text(node))):
+        parts = ("(\n    " + choice, site.original(node), "\n)")
+    else:
+        lines = f"(\n    {twin.text}\n    if {twin.condition}\n    else "
+        parts = (CompilePath(lines, twin.conditions), site.original(node), "\n)")
+    return Replacement(site.span(node), parts)
