@@ -14,43 +14,11 @@ import torch
 
 from graphmend_codemod.rules.framework.edits import CONSTANT
 from graphmend_codemod.rules.proofs import old_constructors, suspect_calls, traceable_equivalents
+from tests.rules.constant_arrays import HEAD, MODEL, module_with
 from tests.rules.test_opaque import forgotten, made  # noqa: F401
 from tests.tools.fixes import fixed, fixed_among
 
-_HEAD = """
-import numpy as np
-import torch
-from torch import nn
-
-
-def reflect(x, low, high):
-    x = np.asanyarray(x)
-    span = high - low
-    turned = np.fmod(x - low, 2 * span)
-    turned = np.where(turned < 0, turned + 2 * span, turned)
-    return np.array(np.where(turned >= span, 2 * span - turned, turned) + low, dtype=x.dtype)
-
-
-def symmetric(size, border):
-    places = reflect(np.arange(-border, size + border, dtype="int32"), -0.5, size - 0.5)
-    return places
-
-"""
-_MODEL = """
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.n = 4
-        self.weight = nn.Parameter(torch.ones(()))
-
-    def forward(self, x: torch.Tensor):
-        BODY
-"""
-_PADDED = _HEAD + _MODEL.replace("BODY", "return x[:, symmetric(x.shape[-1], 2)] * self.weight")
-
-
-def _model(body: str, head: str = _HEAD) -> str:
-    return head + _MODEL.replace("BODY", body.strip().replace("\n", "\n        "))
+_PADDED = HEAD + MODEL.replace("BODY", "return x[:, symmetric(x.shape[-1], 2)] * self.weight")
 
 
 def _one_graph(source: str, *inputs: torch.Tensor, **named: Any) -> Any:
@@ -77,7 +45,7 @@ def _one_graph(source: str, *inputs: torch.Tensor, **named: Any) -> Any:
     ],
 )
 def test_numbers_decide_an_array(body: str) -> None:
-    source = _model(body)
+    source = module_with(body)
     assert "_while_tracing(" in fixed(source)[0]
     _one_graph(source, torch.rand(2, 6), torch.rand(2, 6, dtype=torch.float64))
 
@@ -95,7 +63,7 @@ def test_numbers_decide_an_array(body: str) -> None:
 )
 @pytest.mark.parametrize("default", [torch.float32, torch.float64])
 def test_dtypes_stay(made_of: str, dtype: torch.dtype, default: torch.dtype) -> None:
-    source = _model(f"table = torch.from_numpy({made_of})\nreturn table.to(x.device), x")
+    source = module_with(f"table = torch.from_numpy({made_of})\nreturn table.to(x.device), x")
     torch.set_default_dtype(default)
     try:
         if "nancumsum" in made_of:
@@ -118,7 +86,7 @@ def test_a_size_that_changes_is_another_array(how: str) -> None:
 
 
 def test_an_attribute_that_changes_is_another_array() -> None:
-    source = _model("return x.sum() * torch.from_numpy(np.unwrap(np.linspace(0, 1, self.n)))")
+    source = module_with("return x.sum() * torch.from_numpy(np.unwrap(np.linspace(0, 1, self.n)))")
     model = made(source)
     compiled: Any = torch.compile(model, backend="aot_eager")
     x = torch.randn(2, 6)
@@ -129,7 +97,9 @@ def test_an_attribute_that_changes_is_another_array() -> None:
 
 @pytest.mark.parametrize("how", ["table += 1", "table[0] = table[1] + 5", "np.multiply(table, 2, out=table)"])
 def test_what_is_written_later_is_written_into_a_new_array(how: str) -> None:
-    source = _model(f"table = np.unwrap(np.linspace(0, 1, self.n))\n{how}\nreturn x.sum() * torch.from_numpy(table)")
+    source = module_with(
+        f"table = np.unwrap(np.linspace(0, 1, self.n))\n{how}\nreturn x.sum() * torch.from_numpy(table)"
+    )
     model = made(source)
     compiled: Any = torch.compile(model, backend="aot_eager")
     x = torch.randn(2, 6)
@@ -138,7 +108,7 @@ def test_what_is_written_later_is_written_into_a_new_array(how: str) -> None:
 
 
 def test_who_gets_the_array_may_write_into_it() -> None:
-    model = made(_model("table = np.unwrap(np.linspace(0, 1, self.n))\nreturn x + 1, table"))
+    model = made(module_with("table = np.unwrap(np.linspace(0, 1, self.n))\nreturn x + 1, table"))
     compiled: Any = torch.compile(model, backend="aot_eager", fullgraph=True)
     for _ in range(3):
         table = compiled(torch.ones(2))[1]
@@ -185,7 +155,7 @@ def test_export_and_pickle(strict: bool) -> None:
 
 
 def test_a_tensor_in_the_place_of_a_number_takes_the_author_s_way() -> None:
-    model = made(_model("return x.sum() * torch.from_numpy(np.unwrap(np.linspace(0, 1, self.n)))"))
+    model = made(module_with("return x.sum() * torch.from_numpy(np.unwrap(np.linspace(0, 1, self.n)))"))
     model.n = np.int64(4)
     compiled: Any = torch.compile(model, backend="aot_eager")
     torch.testing.assert_close(compiled(torch.ones(2)), model(torch.ones(2)))
@@ -260,7 +230,7 @@ if SCALE > 1:
         return np.unwrap(x) + 1
 
 """
-    source = _model(body, head)
+    source = module_with(body, head)
     assert "while_tracing" not in fixed(source)[0]
 
 
@@ -274,7 +244,7 @@ def test_a_file_without_torch_in_a_package_that_needs_it(tmp_path: Path) -> None
     from graphmend_codemod.core.settings import Settings
     from graphmend_codemod.engine import api
 
-    head, model = _HEAD.replace("import torch\nfrom torch import nn\n", ""), _PADDED.partition("class Model")[2]
+    head, model = HEAD.replace("import torch\nfrom torch import nn\n", ""), _PADDED.partition("class Model")[2]
     files = {
         "arrays.py": head,
         "model.py": f"import torch\nfrom torch import nn\nfrom .arrays import symmetric\n\n\nclass Model{model}",
@@ -287,129 +257,6 @@ def test_a_file_without_torch_in_a_package_that_needs_it(tmp_path: Path) -> None
         result = api.fix([package], Settings(root=tmp_path), write=False, cache=False)
         after = {Path(each.path).name: each.after.decode() for each in result.fixes}
         assert ("while_tracing" in after.get("arrays.py", "")) is (name == "with_torch")
-
-
-_ENVELOPE = """
-import numpy as np
-import torch
-from torch import nn
-
-
-def envelope(n_frames, hop_length=2, win_length=None, dtype=np.float32, norm=None):
-    if win_length is None:
-        win_length = 4
-    total = np.zeros(win_length + hop_length * (n_frames - 1), dtype=dtype)
-    one = np.unwrap(np.hanning(win_length)) ** 2
-    one = np.pad(one, (0, 0), mode="reflect")
-    for i in range(n_frames):
-        total[i * hop_length : i * hop_length + win_length] += one
-    return total
-
-
-def filters(name: str, flip: bool, device: torch.device, dtype: torch.dtype = torch.float32):
-    table = np.unwrap(np.linspace(0, 1, 4))
-    table = np.pad(table, (1, 1), mode="reflect")
-    if flip:
-        return torch.as_tensor(table[::-1].copy(), device=device), torch.as_tensor(table, device=device)
-    return torch.as_tensor(table, dtype=dtype, device=device).unsqueeze(0), torch.from_numpy(table.copy())
-
-
-def length(name: str) -> int:
-    table = np.unwrap(np.linspace(0, 1, 4))
-    return len(np.pad(table, (1, 1), mode="reflect"))
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.hop = 2
-
-    def forward(self, x: torch.Tensor):
-        BODY
-"""
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "return x.sum() * torch.from_numpy(envelope(x.shape[-1], self.hop))",
-        "table = envelope(x.shape[-1], hop_length=self.hop)\n        table += 1\n"
-        "        return x.sum() * torch.from_numpy(table)",
-        "low, high = filters('haar', False, x.device)\n        low.mul_(2)\n        return x.sum() * low, high + 1",
-        "return x.new_zeros(length('haar'))",
-    ],
-)
-def test_a_function_of_numbers_is_called_as_a_whole(body: str) -> None:
-    source = _ENVELOPE.replace("BODY", body)
-    assert "_as_constant(" in fixed(source)[0]
-    model = made(source)
-    compiled: Any = torch.compile(model, backend="aot_eager", fullgraph=True, dynamic=False)
-    for hop in (2, 1, 2, 2):
-        model.hop = hop
-        for size in (3, 5):
-            torch.testing.assert_close(compiled(torch.ones(2, size)), model(torch.ones(2, size)), rtol=0, atol=0)
-    loose: Any = torch.compile(model, backend="aot_eager", dynamic=True)
-    for size in (3, 5, 7):
-        torch.testing.assert_close(loose(torch.ones(2, size)), model(torch.ones(2, size)), rtol=0, atol=0)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("    return total\n", "    print(total)\n    return total\n"),
-        ("    return total\n", "    total[0] = np.random.rand()\n    return total\n"),
-        ("    return total\n", "    return total * SCALE\n\n\nSCALE = 2.0\n"),
-        ("    return total\n", "    return total.sum()\n"),  # a number of NumPy
-        ("    return total\n", "    global TOTAL\n    TOTAL = total\n    return total\n"),
-        ("    return total\n", "    return lambda: total\n"),
-        ("def envelope(n_frames,", "@torch.no_grad()\ndef envelope(window, n_frames,"),
-    ],
-)
-def test_a_function_that_does_more_is_not(old: str, new: str) -> None:
-    body = "return x.sum() * envelope(x.shape[-1], self.hop)"
-    source = _ENVELOPE.replace("BODY", body).replace(old, new)
-    assert "_envelope_as_constant" not in fixed(source)[0]
-
-
-def test_a_tensor_takes_the_author_s_way() -> None:
-    model = made(
-        _ENVELOPE.replace("BODY", "return filters(x, False, x.device)[0] + filters('haar', x.sum() > 3, 'cpu')[1]")
-    )
-    compiled: Any = torch.compile(model, backend="aot_eager")
-    for x in (torch.ones(2), torch.zeros(2)):
-        torch.testing.assert_close(compiled(x), model(x))
-
-
-def test_a_function_that_asks_for_the_default_device_is_not() -> None:
-    """The helper runs outside of `with torch.device("cuda"):`, so its tensor would be on another device."""
-    source = _ENVELOPE.replace("BODY", "return filters('haar', False, x.device)[0] + x.sum()")
-    assert "_filters_as_constant" in fixed(source)[0]
-    assert "_filters_as_constant" not in fixed(source.replace("dtype=dtype, device=device", "dtype=dtype"))[0]
-
-
-def test_another_default_dtype() -> None:
-    source = _ENVELOPE.replace("BODY", "return filters('haar', False, x.device)[0] + x.sum()")
-    source = source.replace("(table, dtype=dtype, device=device)", "((1.5, 2.5), device=device)")
-    assert "_filters_as_constant" in fixed(source)[0]
-    model = made(source)
-    compiled: Any = torch.compile(model, backend="aot_eager", fullgraph=True)
-    try:
-        for dtype in (torch.float32, torch.float64, torch.float32):
-            torch.set_default_dtype(dtype)
-            x = torch.ones(2, dtype=torch.float32)
-            torch.testing.assert_close(compiled(x), model(x), rtol=0, atol=0)
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
-def test_tensors_of_a_function_after_inference_mode() -> None:
-    model = made(_ENVELOPE.replace("BODY", "return filters('haar', False, x.device)[0].mul(x).sum()"))
-    compiled: Any = torch.compile(model, backend="aot_eager", fullgraph=True)
-    x = torch.ones(1, requires_grad=True)
-    with torch.inference_mode():
-        compiled(x)
-    compiled(x).backward()
-    assert x.grad is not None
 
 
 def test_who_imports_a_fixed_file_does_not_import_the_compiler(tmp_path: Path) -> None:
@@ -445,7 +292,7 @@ def test_the_quick_look_knows_all_names() -> None:
 @pytest.mark.parametrize("array", ["np.asanyarray(y)", "np.asanyarray(y, dtype=y.dtype)", "filled(y, 2)"])
 def test_an_array_that_is_read_again_is_no_part_of_another(array: str) -> None:
     """Eager mode writes into the first array through the second, or through a parameter."""
-    head = _HEAD.replace(
+    head = HEAD.replace(
         "def symmetric",
         "def filled(a, n):\n    a[1] = 7\n    return np.pad(a, (n, n), mode='wrap')\n\n\ndef symmetric",
         1,
@@ -453,116 +300,8 @@ def test_an_array_that_is_read_again_is_no_part_of_another(array: str) -> None:
     body = (
         f"n = x.shape[-1]\ny = np.arange(n)\nw = {array}\nw[0] = 9\nreturn x + torch.from_numpy(y), torch.from_numpy(w)"
     )
-    source = fixed(_model(body, head))[0]
+    source = fixed(module_with(body, head))[0]
     torch.compiler.reset()
     model = made(source)
     compiled: Any = torch.compile(model, backend="aot_eager")
     torch.testing.assert_close(compiled(torch.zeros(2, 4)), model(torch.zeros(2, 4)), rtol=0, atol=0)
-
-
-def _compiled(body: str, *inputs: torch.Tensor, head: str = _HEAD) -> None:
-    """The fixed model in one graph gives what eager mode gives, strides and memory included."""
-    source = _model(body, head)
-    assert "_while_tracing(" in fixed(source)[0] or "_as_constant(" in fixed(source)[0]
-    model = made(source)
-    torch.compiler.reset()
-    compiled: Any = torch.compile(model, backend="aot_eager", fullgraph=True)
-    for x in inputs or (torch.ones(2, 3),):
-        want, got = model(x), compiled(x)
-        torch.testing.assert_close(got, want, rtol=0, atol=0)
-        for one, other in zip(got, want, strict=True):
-            assert not isinstance(other, torch.Tensor) or one.stride() == other.stride()
-
-
-_TWICE = """
-def table(n: int, device: torch.device):
-    return torch.as_tensor(np.pad(np.unwrap(np.linspace(0, 1, n)), (1, 1), mode="reflect"), device=device)
-
-"""
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "for n in range(2, 5):\n    x = x + torch.from_numpy(np.unwrap(np.linspace(0, 9, n))).sum()\nreturn (x,)",
-        "for _ in range(2):\n    x = x + torch.from_numpy(np.unwrap(np.linspace(0, 9, 3)))\nreturn (x,)",
-        "for n in range(2, 4):\n    nodes, weights = np.polynomial.legendre.leggauss(n)\n"
-        "    x = x * float(n) + torch.from_numpy(nodes * weights).sum()\nreturn (x,)",
-        "return table(3, x.device), table(4, x.device) + x[0, 0], table(3, x.device)",
-    ],
-)
-def test_one_function_makes_several_constants_of_a_graph(body: str) -> None:
-    """AOTAutograd refuses two tensors of one name: a module in two layers, a loop that is unrolled."""
-    _compiled(body, head=_HEAD.replace("def symmetric", f"{_TWICE.strip()}\n\n\ndef symmetric"))
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "w = torch.from_numpy(np.unwrap(np.linspace(0, 9, self.m))) if hasattr(self, 'm') else x\nreturn w * x",
-        "w = x if self.opt is None else torch.from_numpy(np.unwrap(np.linspace(0, 9, self.opt.n)))\nreturn w * x",
-        "w = len(self.pair) < 3 or torch.from_numpy(np.unwrap(np.linspace(0, 9, self.pair[2])))\nreturn x, w",
-        "w = (k := 3) * torch.from_numpy(np.unwrap(np.linspace(0, 9, k)))\nreturn w * x",
-        "w = [torch.from_numpy(np.unwrap(np.linspace(0, 9, i))) for i in range(1, 4)]\nreturn w, x * 2",
-        "w = sum(float(np.unwrap(np.linspace(0, 9, i))[0]) for i in range(1, 4))\nreturn w * x",
-    ],
-)
-def test_a_header_reads_nothing_that_the_statement_may_not(body: str) -> None:
-    source = _model(body)
-    assert "_while_tracing(" not in fixed(source)[0]
-    assert "_while_tracing(" in fixed(source.replace("self.m)", "4)").replace("self.opt.n", "4"))[0] or "n" in body
-
-
-@pytest.mark.parametrize("word", ["requires_grad=True", "pin_memory=False"])
-def test_what_only_one_function_of_torch_takes_is_left_to_it(word: str) -> None:
-    source = _model(f"return x * torch.tensor(np.unwrap(np.linspace(0, 9, self.n)), {word}).sum()")
-    assert "_while_tracing(" not in fixed(source)[0]
-
-
-def test_strides_stay() -> None:
-    _compiled("w = np.unwrap(np.linspace(0, 9, 6).reshape(2, 3))\nreturn torch.from_numpy(np.unwrap(w.T)), x")
-    _compiled("return torch.from_numpy(np.unwrap(np.linspace(0, 9, 6)).reshape(2, 3).T).as_strided((3,), (2,)), x")
-
-
-@pytest.mark.parametrize("kind", ["float", "int", "bool", "len"])
-def test_the_type_of_a_number(kind: str) -> None:
-    taken = "" if kind == "len" else "[2]"
-    _compiled(
-        f"v = {kind}(np.unwrap(np.linspace(0, 9, self.n)){taken})\nreturn x * v, torch.ones(len(type(v).__name__))"
-    )
-
-
-@pytest.mark.parametrize(
-    ("returned", "shares"),
-    [
-        ("low, low", True),
-        ("low, low[None].squeeze(0)", True),
-        ("low, low.view(-1, 1)", True),
-        ("torch.from_numpy(array), torch.as_tensor(array, device='cpu')", True),
-        ("torch.from_numpy(array), torch.as_tensor(array[::2], device='cpu')", True),
-        ("torch.from_numpy(array), torch.from_numpy(np.ravel(array))", True),
-        ("torch.from_numpy(array), torch.from_numpy(array.copy())", False),
-        ("torch.from_numpy(array), torch.from_numpy(array * 2)", False),
-        ("low, other", False),
-        ("pair, torch.as_tensor(array, device='cpu')", True),
-        ("one, two", False),
-        ("one, one.t()", True),
-    ],
-)
-def test_tensors_that_share_memory(returned: str, shares: bool) -> None:
-    head = _HEAD.replace(
-        "def symmetric",
-        "def tables(n: int):\n    array = np.unwrap(np.linspace(0, 1, n))\n"
-        "    array = np.pad(array, (1, 1), mode='reflect')\n"
-        "    low = torch.tensor(array, device='cpu')\n    other = torch.tensor(array, device='cpu')\n"
-        "    pair = torch.from_numpy(array)\n"
-        "    one, two = np.polynomial.legendre.leggauss(n)\n"
-        "    one = torch.from_numpy(one)\n    two = torch.from_numpy(two)\n"
-        f"    return {returned}\n\n\ndef symmetric",
-        1,
-    )
-    source = _model("one, two = tables(4)\none.add_(1)\nreturn x.sum() * one, two * 1", head)
-    if shares:
-        assert "_tables_as_constant(" not in fixed(source)[0]
-    else:
-        _compiled("one, two = tables(4)\none.add_(1)\nreturn x.sum() * one, two * 1", head=head)
