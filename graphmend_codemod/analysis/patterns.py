@@ -127,6 +127,13 @@ def asks_identity(node: ast.Compare) -> bool:
     return not _IDENTITY.isdisjoint(map(type, node.ops))
 
 
+def item_of(node: ast.AST) -> ast.expr | None:
+    """`t` of `t.item()`."""
+    if not isinstance(node, ast.Call) or node.args or node.keywords or not isinstance(node.func, ast.Attribute):
+        return None
+    return node.func.value if node.func.attr == "item" else None
+
+
 def last_name(node: ast.AST) -> str:
     """`append` for `self.layers.append`, `print` for `print`, an empty string for what has no name."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

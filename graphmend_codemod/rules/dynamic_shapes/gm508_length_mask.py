@@ -20,6 +20,7 @@ from graphmend_codemod.rules.framework.edits import judged, two_paths, under
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
 from graphmend_codemod.rules.proofs.numbers.literals import plain_number
 
 rule = Rule(
@@ -69,7 +70,7 @@ def _fill(site: Site, node: ast.For, statement: ast.stmt) -> _Fill | None:
     bound = part.upper if part.lower is None else part.lower
     if bound is None or part.step is not None or (part.lower is not None and part.upper is not None):
         return None
-    found = _lengths(site, node, index[0].id, _number_read(site, bound), target.value.id)
+    found = _lengths(site, node, index[0].id, number_read(site, bound, INTEGER_CAST) or bound, target.value.id)
     if found is None:
         return None
     value = statement.value  # type: ignore[attr-defined]
@@ -80,16 +81,6 @@ def _may_be_tensor(site: Site, lengths: ast.Name) -> bool:
     """True for a tensor, and for a parameter without an annotation: the compile path asks."""
     value = site.value(lengths)
     return value.is_tensor or (value.kind is ValueKind.UNKNOWN and _is_argument(site, lengths.id))
-
-
-def _number_read(site: Site, bound: ast.expr) -> ast.expr:
-    """`n` for `int(n)` and `n.item()`."""
-    if isinstance(bound, ast.Call) and not bound.keywords:
-        if site.resolve(bound.func) == "builtins.int" and len(bound.args) == 1:
-            return bound.args[0]
-        if isinstance(bound.func, ast.Attribute) and bound.func.attr == "item" and not bound.args:
-            return bound.func.value
-    return bound
 
 
 def _lengths(

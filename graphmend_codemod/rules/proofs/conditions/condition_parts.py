@@ -12,6 +12,7 @@ from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, INT64, ValueKind
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.number_read import number_read
 
 
 def is_registered(site: Site, node: ast.expr) -> bool:
@@ -100,13 +101,8 @@ OPPOSITES: dict[type[ast.cmpop], tuple[str, str]] = {
 def number_of(site: Site, node: ast.expr) -> ast.expr | None:
     """`t` for `t.item()`, `int(t)` and `float(t)`, where `t` is a 0-dim tensor."""
     inner = node
-    while isinstance(inner, ast.Call) and not inner.keywords:
-        if isinstance(inner.func, ast.Attribute) and inner.func.attr == "item" and not inner.args:
-            inner = inner.func.value
-        elif len(inner.args) == 1 and site.resolve(inner.func) in {"builtins.int", "builtins.float"}:
-            inner = inner.args[0]
-        else:
-            break
+    while (read := number_read(site, inner)) is not None:
+        inner = read
     known = site.value(inner).is_single or is_registered(site, inner)
     return inner if inner is not node and known else None
 

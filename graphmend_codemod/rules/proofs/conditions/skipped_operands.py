@@ -9,7 +9,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import shape_needs, speculation
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_name, item_of
 from graphmend_codemod.analysis.values import SCALAR, is_bool_or_byte
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
@@ -22,10 +22,8 @@ def unwrapped(site: Site, node: ast.expr) -> ast.expr:
     while isinstance(node, ast.Call):
         if site.resolve(node.func) == "builtins.bool" and len(node.args) == 1 and not node.keywords:
             node = node.args[0]
-        elif isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
-            if not is_bool_or_byte(site.value(node.func.value).dtype):
-                break
-            node = node.func.value
+        elif (read := item_of(node)) is not None and is_bool_or_byte(site.value(read).dtype):
+            node = read
         else:
             break
     return node

@@ -15,6 +15,7 @@ from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import own_definition
+from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
 
 _READS = frozenset({"int", "float", "range"})
 _OPERATORS = frozenset({"roll", "tolist", "repeat_interleave", "masked_select", "nonzero", "argwhere"})
@@ -261,11 +262,8 @@ def _read(site: Site, node: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
     elif isinstance(node, ast.BinOp) and isinstance(node.op, _SIGNED):
         yield from _read(site, node.left)
         yield from _read(site, node.right)
-    elif isinstance(node, ast.Call) and not node.keywords:
-        if site.resolve(node.func) == "builtins.int" and len(node.args) == 1:
-            yield node, node.args[0]
-        elif isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
-            yield node, node.func.value
+    elif (read := number_read(site, node, INTEGER_CAST)) is not None:
+        yield node, read
 
 
 def _numbers(node: ast.expr) -> Iterator[str]:

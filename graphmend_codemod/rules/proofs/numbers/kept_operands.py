@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import is_none
+from graphmend_codemod.analysis.patterns import is_none, item_of
 from graphmend_codemod.analysis.scope import dotted, parents_in, walk_in_layers
 from graphmend_codemod.analysis.speculation import is_loud_property, short
 from graphmend_codemod.analysis.torch_api import torch_function
@@ -16,6 +16,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition_parts import number_of
 from graphmend_codemod.rules.proofs.conditions.type_conditions import own_memory, tensor_facts
+from graphmend_codemod.rules.proofs.number_read import number_read
 from graphmend_codemod.rules.proofs.untraced.guesses import seems_tensor
 
 _COUNTS = frozenset({"sum", "argmax", "argmin", "count_nonzero"})
@@ -145,13 +146,8 @@ def _reading(site: Site, node: ast.stmt) -> Iterator[tuple[ast.Call, ast.expr]]:
 def _peeled(site: Site, node: ast.expr) -> ast.expr:
     """`t` for `t.item()`, `float(t)` and `float(t.item())`; of what has no type, only `.item()` reads for certain."""
     inner, sure = node, False
-    while isinstance(inner, ast.Call) and not inner.keywords:
-        if isinstance(inner.func, ast.Attribute) and inner.func.attr == "item" and not inner.args:
-            inner, sure = inner.func.value, True
-        elif len(inner.args) == 1 and site.resolve(inner.func) in {"builtins.int", "builtins.float"}:
-            inner = inner.args[0]
-        else:
-            break
+    while (read := number_read(site, inner)) is not None:
+        inner, sure = read, sure or item_of(inner) is not None
     return inner if sure or site.value(inner).kind is ValueKind.TENSOR else node
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import elements_of, is_name, is_whole
+from graphmend_codemod.analysis.patterns import elements_of, is_name, is_whole, item_of
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Helper, Original, Span
@@ -151,9 +151,7 @@ def _read(site: Site, node: ast.AST) -> ast.expr | None:
         return None
     called = site.resolve(node.func)
     if called in _CASTS and len(node.args) == 1 and not isinstance(node.args[0], ast.Starred):
-        inner = node.args[0]
-        item = isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr == "item"
-        return inner.func.value if item and not inner.args and not inner.keywords else inner  # type: ignore[attr-defined]
+        return item_of(node.args[0]) or node.args[0]
     method = node.func if called is None and isinstance(node.func, ast.Attribute) else None
     return method.value if method is not None and method.attr in _READS and not node.args else None
 

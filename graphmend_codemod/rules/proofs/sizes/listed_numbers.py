@@ -19,6 +19,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import own_definition
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
+from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 
 _OF_LIST = {"max": "max({})", "amax": "max({})", "min": "min({})", "amin": "min({})", "sum": "sum({})"}
@@ -67,14 +68,8 @@ def numbers_read(site: Site, statement: ast.stmt, value: ast.expr) -> list[tuple
 
 def _read(site: Site, node: ast.expr) -> Read | None:
     inner, whole = node, False
-    while isinstance(inner, ast.Call) and not inner.keywords:
-        if isinstance(inner.func, ast.Attribute) and inner.func.attr == "item" and not inner.args:
-            inner = inner.func.value
-        elif len(inner.args) == 1 and site.resolve(inner.func) == "builtins.int":
-            inner = inner.args[0]
-        else:
-            break
-        whole = True
+    while (below := number_read(site, inner, INTEGER_CAST)) is not None:
+        inner, whole = below, True
     if not isinstance(inner, ast.Call) or inner.keywords:
         return None
     name, given = site.operation(inner)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_literal, is_name, stores_name
+from graphmend_codemod.analysis.patterns import is_literal, is_name, item_of, stores_name
 from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
 from graphmend_codemod.analysis.values import Origin, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.number_read import number_read
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import whole_numbers
 from graphmend_codemod.rules.proofs.numbers.known_sizes import is_builtin
 from graphmend_codemod.rules.proofs.sizes.joined_sizes import is_shape_here
@@ -51,11 +52,7 @@ def is_number(site: Site, node: ast.Call) -> bool:
         return all(_python_number(site, argument) for argument in node.args)
     if _numpy_function(site, node) == "prod":
         return is_shape_here(site, node.args[0]) or _is_held(site, node.args[0])
-    inner: ast.expr | None = None
-    if isinstance(node.func, ast.Name) and site.resolve(node.func) in {"builtins.int", "builtins.float"}:
-        inner = node.args[0] if len(node.args) == 1 else None
-    elif isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
-        inner = node.func.value
+    inner = number_read(site, node)
     if inner is None:
         return False
     return _core(site, inner) is not inner and _numpy_function(site, _core(site, inner)) is not None
@@ -124,9 +121,9 @@ def in_math(site: Site, node: ast.expr) -> str:
     if name is not None:
         assert isinstance(node, ast.Call)
         return f"math.{name}({', '.join(in_math(site, argument) for argument in node.args)})"
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
-        inner = _core(site, node.func.value)
-        return _as_type(site, "int", inner) if inner is not node.func.value else in_math(site, inner)
+    if (read := item_of(node)) is not None:
+        inner = _core(site, read)
+        return _as_type(site, "int", inner) if inner is not read else in_math(site, inner)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
         return _as_type(site, node.func.id, _core(site, node.args[0]))
     if not _python_number(site, node):

@@ -10,6 +10,7 @@ from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import whole_numbers
 from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape
@@ -40,12 +41,7 @@ def products_in_front(site: Site, node: ast.stmt, products: list[tuple[ast.Call,
 
 def _read_product(site: Site, node: ast.Call) -> ast.expr | None:
     """The sizes in `torch.prod(torch.tensor(sizes)).item()` and `int(torch.tensor(sizes).prod())`."""
-    if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
-        product = node.func.value
-    elif site.resolve(node.func) == "builtins.int" and len(node.args) == 1:
-        product = node.args[0]
-    else:
-        return None
+    product = number_read(site, node, INTEGER_CAST)
     if not isinstance(product, ast.Call) or product.keywords or not isinstance(product.func, ast.Attribute):
         return None
     whole = site.resolve(product.func) == "torch.prod" and len(product.args) == 1
