@@ -57,7 +57,9 @@ def isolate(monkeypatch: pytest.MonkeyPatch, folder: Path, *, identity: bool = T
         monkeypatch.delenv(name)
     config = folder / "gitconfig"
     who = "[user]\nname = A U Thor\nemail = author@example.org\n" if identity else ""
-    config.write_text(f'{who}[init]\ndefaultBranch = main\n[protocol "file"]\nallow = always\n')
+    # No process of `git maintenance` behind each commit and push, and nothing that is worth a wait for the disk.
+    quick = "[gc]\nauto = 0\n[maintenance]\nauto = false\n[core]\nfsync = none\n"
+    config.write_text(f'{who}{quick}[init]\ndefaultBranch = main\n[protocol "file"]\nallow = always\n')
     temporary = folder / "tmp"
     temporary.mkdir(exist_ok=True)
     for name, value in (
