@@ -71,6 +71,9 @@ PYTHON_RESULTS: frozenset[str] = frozenset(
 )
 """Operators that return a Python object, which has no memory of a tensor."""
 
+READS_ELEMENTS: frozenset[str] = frozenset("item tolist equal allclose is_nonzero".split())
+"""Those of them that wait for the elements of a tensor."""
+
 _RANDOM_IN_PLACE = RANDOM | frozenset("uniform exponential geometric cauchy log_normal random".split())
 _WRITES_STATISTICS = frozenset({"batch_norm", "instance_norm"})
 _RENORMALISES = {"embedding": 3, "embedding_bag": 3}

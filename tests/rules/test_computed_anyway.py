@@ -97,6 +97,7 @@ def test_a_number_that_is_not_there_yet_is_no_error() -> None:
         ("length = length + torch.rand([])", "draws random numbers"),
         ("assert length > 3", "assert length > 3"),
         ("length = length.item()", "length.item()"),
+        ("length = length * torch.equal(length, length)", "torch.equal(length, length)"),
         ("length.add_(1)", "writes in place"),
         ("self.kept = length", "changes `self.kept`"),
     ],

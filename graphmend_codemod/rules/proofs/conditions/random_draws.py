@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_name, item_of
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.rules.framework.site import Site
 
@@ -40,8 +40,8 @@ def _is_read(site: Site, name: ast.Name) -> bool:
 
 def unwrapped(node: ast.expr) -> ast.expr:
     """`t` for `t.item()`."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
-        node = node.func.value
+    while (read := item_of(node)) is not None:
+        node = read
     return node
 
 

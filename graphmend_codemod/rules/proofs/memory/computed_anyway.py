@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 
+from graphmend_codemod.analysis.aliasing import READS_ELEMENTS
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import is_attribute, last_name
 from graphmend_codemod.analysis.scope import walk
@@ -16,7 +17,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 
-_READERS = frozenset({"item", "tolist", "numpy", "nonzero", "print", "warn", "warn_once"})
+_BREAKS = READS_ELEMENTS | {"numpy", "nonzero", "print", "warn", "warn_once"}
 
 
 def demand_no_effects(site: Site, node: ast.expr, own: str | None) -> set[str]:
@@ -43,7 +44,7 @@ def _of_method(site: Site, call: ast.Call, own: str) -> set[str]:
         raise NotProven(f"compiled code would always call `{short(call.func)}`, whose code is not in this file")
     for part in walk(function):
         raises = isinstance(part, (ast.Raise, ast.Assert))
-        if raises or (isinstance(part, ast.Call) and last_name(part.func) in _READERS):
+        if raises or (isinstance(part, ast.Call) and last_name(part.func) in _BREAKS):
             raise NotProven(f"compiled code would always call `{name}`, and with it `{short(part)}`")
     try:
         changed = effects.changed(function, 0, function.args.args[0].arg if function.args.args else "")

@@ -25,8 +25,7 @@ from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.untraced.evidence import registered
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_READERS = frozenset({"item", "tolist", "equal", "allclose", "is_nonzero"})
-_SIZES = (aliasing.PYTHON_RESULTS - _READERS) | {"isinstance", "hasattr", "len", "type", "id"}
+_SIZES = (aliasing.PYTHON_RESULTS - aliasing.READS_ELEMENTS) | {"isinstance", "hasattr", "len", "type", "id"}
 """What tells of a tensor and reads none of its elements."""
 _OF_NO_GRADIENT = frozenset("argmax argmin argsort bincount bucketize count_nonzero nonzero searchsorted".split())
 _KEEP_ELEMENTS = frozenset({"requires_grad_", "detach_", "share_memory_", "rename_"})
