@@ -110,7 +110,6 @@ def test_what_a_fix_replaces_is_not_silent(tmp_path: Path) -> None:
     assert spans == {"a.py": {2, 3}}
 
 
-@pytest.mark.slow
 def test_both_halves_are_reported_side_by_side() -> None:
     before = [result.result("p", "m", half, measured("a.py", 7, "x.item()")) for half in ("study", "exam")]
     whole = Row("m", "p", "ok", "", 1.0, counts=Counts(1, (4,), 0, 0, (), 0, (), None))
@@ -125,6 +124,7 @@ def test_both_halves_are_reported_side_by_side() -> None:
     assert text.count("x.item()") == 0
 
 
+@pytest.mark.slow
 def test_a_model_is_measured_before_and_after_the_fixes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     from graphmend_evaluation.others.__main__ import main
 

@@ -132,7 +132,6 @@ def test_missing_repository_and_package_are_told(tmp_path: Path, answering: hub.
     assert reason == "the model hub answers 404 Not Found for Qwen/Qwen-Audio-Chat"
 
 
-@pytest.mark.slow
 def test_pinned_revisions_are_whole_hashes() -> None:
     pinned = [model.revision for model in hub.HUB_MODELS if model.revision is not None]
     assert all(len(revision) == 40 and int(revision, 16) for revision in pinned)
@@ -140,6 +139,7 @@ def test_pinned_revisions_are_whole_hashes() -> None:
     assert MOLFORMER.revision.startswith("7b12d946c181")
 
 
+@pytest.mark.slow
 def test_model_of_the_hub_is_measured_from_the_worktree_s_code(
     tmp_path: Path, silent: hub.Hub, snapshots: Path
 ) -> None:

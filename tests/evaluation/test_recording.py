@@ -137,12 +137,12 @@ def test_what_an_outer_module_calls_is_covered_by_it(repository: Path, tmp_path:
     assert {entry(name)["class"] for name in recorded.models} == {"tiny.layers:Block", "tiny.other:Outer"}
 
 
-@pytest.mark.slow
 def test_a_class_that_cannot_be_recorded_is_told_with_the_reason(recorded: Recorded) -> None:
     remark = next(each for each in recorded.remarks if "Picky" in each)
     assert "tiny.layers:Picky was not recorded: its constructor's arguments cannot be pickled" in remark
 
 
+@pytest.mark.slow
 def test_a_recorded_model_is_measured_with_the_code_of_another_worktree(
     repository: Path, recorded: Recorded, tmp_path: Path
 ) -> None:

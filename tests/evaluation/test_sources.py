@@ -138,7 +138,6 @@ def test_names_are_taken_apart() -> None:
     assert not needs_network("huggingface:a.b:C")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -153,6 +152,7 @@ def test_a_name_that_is_not_as_its_scheme_has_it_is_told(name: str, message: str
         parse(name)
 
 
+@pytest.mark.slow
 def test_a_small_model_is_made_and_measured(installed: Path, tmp_path: Path) -> None:
     name = "huggingface:transformers.models.bert.modeling_bert:BertForPreTraining"
     measured = measure_model(installed, name, folder=tmp_path, policy=POLICY)

@@ -195,7 +195,6 @@ def test_a_process_that_dies_in_the_steady_state_is_told_with_what_it_did(
     assert raised.value.status is Status.CRASHED
 
 
-@pytest.mark.slow
 def test_a_gpu_that_is_not_there_is_one_clear_line(trees: tuple[Path, Path], tmp_path: Path) -> None:
     # The child sees none, whatever this machine has.
     policy = Policy(environment={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
@@ -205,6 +204,7 @@ def test_a_gpu_that_is_not_there_is_one_clear_line(trees: tuple[Path, Path], tmp
     assert "torch finds no CUDA device here" in found.message
 
 
+@pytest.mark.slow
 def test_a_model_that_never_returns_is_told_by_the_command_and_on_the_page(
     trees: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

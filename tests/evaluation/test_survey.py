@@ -60,7 +60,6 @@ def test_the_page_begins_with_the_answer() -> None:
     assert "| `t5` | `ModelOfT5` | 2 | 0 | 1 | 0 |" in page
 
 
-@pytest.mark.slow
 def test_another_eager_result_and_a_second_arm_that_fails_are_problems() -> None:
     changed = Row("t5", "T5", "ok", "", 1.0, counts=row("t5").counts, differences=("call 1, .logits[0]: 1 is now 2",))
     rows = table.pairs([row("t5"), row("bert")], [changed, Row("bert", "Bert", "timeout", "no result after 9 s", 9.0)])
@@ -72,6 +71,7 @@ def test_another_eager_result_and_a_second_arm_that_fails_are_problems() -> None
     assert "- `bert`: timeout after the migration: no result after 9 s" in page
 
 
+@pytest.mark.slow
 def test_both_arms_are_measured_and_done_types_are_left_out(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     before.mkdir()

@@ -359,7 +359,6 @@ def test_block_in_a_recorded_program_leaves_its_recorder_as_it_was(tmp_path: Pat
     assert type(log.handlers) is list
 
 
-@pytest.mark.slow
 def test_pytest_records_and_fails_marked_tests(folder: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *PLUGIN, "-q", "-p", "no:cacheprovider", "--graphmend-trace=tests.json", "."],
@@ -377,6 +376,7 @@ def test_pytest_records_and_fails_marked_tests(folder: Path) -> None:
     assert json.loads((folder / "tests.json").read_text())["totals"]["sites"] == 2
 
 
+@pytest.mark.slow
 def test_workers_of_pytest_are_in_one_trace(folder: Path) -> None:
     pytest.importorskip("xdist")
     options = [*PLUGIN, "-q", "-n", "2", "-p", "no:cacheprovider", "--graphmend-trace=workers.json"]
