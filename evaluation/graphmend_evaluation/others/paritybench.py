@@ -1,6 +1,6 @@
 """ParityBench: modules from many repositories, in generated files; what breaks before and after `graphmend fix`.
 
-    python -m graphmend_evaluation.others.paritybench --half study --files 300 [--mirror GITDIR] [--minutes 20]
+    python -m graphmend_evaluation.others.paritybench --half study --files 300 [--mirror GITDIR] [--opaque]
 
 Files are taken in an order that the seed draws, so the first so many of a half are a sample of it; an interrupted run
 goes on. The files stay in the work folder. Of the exam half only totals are printed. Exit codes as of the others.
@@ -50,11 +50,13 @@ def _run(options: argparse.Namespace) -> int:
 
     work: Path = options.work.resolve()
     base = _files(work, options.mirror)
-    names = sample([path.name for path in base.glob("test_*.py")], options.half, options.files)
+    names = sample([path.name for path in base.glob("test_*.py")], options.half, options.skip + options.files)
+    names = names[options.skip :]
     child.preimport()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     ends = time.monotonic() + 60 * options.minutes
-    before, after = work / f"{options.half}-before.jsonl", work / f"{options.half}-after.jsonl"
+    before = work / f"{options.half}-before.jsonl"
+    after = work / f"{options.half}-after{'-opaque' * options.opaque}.jsonl"
     version = own_version()
     if options.arm != "after":
         for name in _missing(names, before, "", ends):
@@ -63,7 +65,7 @@ def _run(options: argparse.Namespace) -> int:
     first, second = _read(before, ""), _read(after, version)
     if options.arm != "before":
         for name in _missing([name for name in names if name in first], after, version, ends):
-            second[name] = _after(name, first[name], base, work, options.timeout)
+            second[name] = _after(name, first[name], base, options)
             _append(after, name, second[name], version)
     summary = totals({name: first[name] for name in names if name in first}, second)
     print(f"{options.half}: {summary['text']}")
@@ -78,16 +80,19 @@ def sample(files: Iterable[str], wanted: str, count: int) -> list[str]:
     return sorted(mine, key=lambda name: hashlib.sha256(f"{SPLIT_SEED} {name}".encode()).digest())[:count]
 
 
-def _after(name: str, before: Rows, base: Path, work: Path, limit: int) -> Rows:
+def _after(name: str, before: Rows, base: Path, options: argparse.Namespace) -> Rows:
     """The rows after the fixes: where they change nothing those of before, else all cases that ran are run again."""
     from graphmend_evaluation.others import paritybench_child as child
 
+    work: Path = options.work.resolve()
+    limit: int = options.timeout
     folder = work / "head"
     folder.mkdir(exist_ok=True)
     text = (base / name).read_text(encoding="utf-8")
     target = folder / name
     target.write_text(text, encoding="utf-8")
     command = [sys.executable, "-m", "graphmend_codemod", "fix", "--no-cache", "--jobs", "1", str(target)]
+    command += ["--opaque"] * options.opaque
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         return [{"case": -1, "status": "graphmend fails", "why": done.stderr.strip()[-200:]}]
@@ -212,7 +217,7 @@ def _write(
         "kinds": dict(kinds.most_common()),
         "broken": broken,
     }
-    target = options.results / f"paritybench-{options.half}.json"
+    target = options.results / f"paritybench-{options.half}{'-opaque' * options.opaque}.json"
     target.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
@@ -222,6 +227,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--half", choices=("study", "exam"), default="study", help="[default: study]")
     parser.add_argument("--files", type=int, default=300, help="how many files of the half [default: 300]")
+    parser.add_argument("--skip", type=int, default=0, help="leave out the first so many [default: 0]")
+    parser.add_argument("--opaque", action="store_true", help="apply fixes with opaque operators as well")
     parser.add_argument("--arm", choices=("before", "after"), help="only this one [default: both]")
     parser.add_argument("--mirror", type=Path, help="a git directory with the commit, to clone nothing")
     parser.add_argument("--minutes", type=float, default=600, help="begin no file after this time [default: 600]")

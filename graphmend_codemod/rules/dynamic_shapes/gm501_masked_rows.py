@@ -24,6 +24,7 @@ from graphmend_codemod.rules.framework.edits import two_paths, under
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
+from graphmend_codemod.rules.proofs.masks.devices import on_one_device
 from graphmend_codemod.rules.proofs.rowwise.selectors import Selection, is_plain, selection, where_of
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen_anywhere
 
@@ -143,7 +144,8 @@ def _facts(site: Site, found: Selection, *, broadcast: bool) -> list[str]:
         facts.append(f"{site.text(found.mask)}.dtype == {site.torch}.bool")
     chosen, chooser = site.text(found.base), site.text(found.mask)
     rows = f"[: {chooser}.dim()]" if _may_choose_rows(site, found) else ""
-    return facts if broadcast else [*facts, f"{chooser}.shape == {chosen}.shape{rows}"]
+    facts += [] if broadcast else [f"{chooser}.shape == {chosen}.shape{rows}"]
+    return [*facts, *on_one_device(site, found.mask, found.base)]
 
 
 def _may_choose_rows(site: Site, found: Selection) -> bool:

@@ -23,6 +23,7 @@ from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import two_paths, under
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.masks.devices import on_one_device
 from graphmend_codemod.rules.proofs.rowwise.selectors import is_view_of_name, viewed_name
 from graphmend_codemod.rules.proofs.untraced.evidence import is_array
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere
@@ -71,8 +72,7 @@ def masked_copy(site: Site, node: ast.Assign) -> Diagnostic | None:
     mask, target = _mask(node), node.targets[0]
     if mask is None or not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
         return None
-    seen = chosen if isinstance(mask, ast.Name) else chosen_anywhere
-    if all(seen(site, part) is None for part in _chosen_by(node.value, mask)):
+    if all(chosen(site, part) is None and chosen_anywhere(site, part) is None for part in _chosen_by(node.value, mask)):
         return None
     message = f"copies through boolean-mask indexing (data-dependent shape): `{speculation.short(node.value)}`"
     copied = _copied(node.value, mask)
@@ -134,6 +134,9 @@ def _edit(site: Site, node: ast.Assign, target: ast.Subscript, copied: _Copied) 
         conditions += [f"{mask}.shape == {out}.shape[: {mask}.dim()]"] if rows != mask else []
         conditions += _alike(site, copied.table, target.value, "shape")
     conditions += _alike(site, copied.table, target.value, "dtype")
+    # What is read and what is written lie on one device in eager mode, too.
+    apart = [on_one_device(site, target.slice, each) for each in (copied.table, target.value)]
+    conditions += apart[1] if all(apart) else []
     header = site.header("if", conditions)
     lines.append(f"{out}.copy_({torch}.where({rows}, {read}, {out}))")
     return two_paths(site, node, (under(header, _COMMENT, *lines),))

@@ -174,6 +174,8 @@ def _without_test(site: Site, node: ast.If, mask: ast.expr, static: tuple[ast.ex
 
 def _has_known_size(site: Site, node: ast.stmt, read: ast.expr) -> bool:
     """True where the source tells how many rows the mask chooses (GM411)."""
+    if isinstance(node, ast.AugAssign) and read is node.target:
+        return False  # it writes rows, in a place of their own
     if not isinstance(read, ast.Call) and "eye" not in site.evaluator.scope.outline.words:
         return False
     from graphmend_codemod.rules.proofs.numbers.known_sizes import of_known_size  # a commit hook waits for it

@@ -24,6 +24,7 @@ from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
+from graphmend_codemod.rules.proofs.masks.devices import on_one_device
 from graphmend_codemod.rules.proofs.rowwise.chosen_zeros import zero_is_chosen
 from graphmend_codemod.rules.proofs.rowwise.masked_losses import REDUCTIONS, MaskedLosses
 from graphmend_codemod.rules.proofs.rowwise.row_helpers import helpers_in
@@ -292,6 +293,8 @@ class Rewriter(MaskedLosses):
             facts.append(f"{site.operand(asked)}.dtype == {site.torch}.bool")
         facts += [f"{mask}.dim() > 0", f"{mask}.numel() > 0"]
         facts += self._shapes(f"isinstance({{}}, {site.torch}.Tensor)", mask)
+        if self.tensors:
+            facts += on_one_device(site, self.mask, next(iter(self.tensors.values()))[0])
         facts += self._all(f"{{}}.dtype != {site.torch}.float16", list(self.tensors)) if self.fused else []
         facts += [f"0 not in {name}.stride()" for name in self.written if not site.sole_owner(name)]
         return facts + self._all("isinstance({}, (bool, int, float, str))", list(self.numbers))

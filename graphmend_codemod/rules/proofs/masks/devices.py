@@ -1,0 +1,73 @@
+"""Whether a mask lies on the device of what it selects from.
+
+`x[mask]` takes a mask on the CPU for a tensor on a GPU, `torch.where(mask, x, y)` does not: torch raises an error.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.scope import dotted, parameter_names, walk_scope
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.rowwise.selectors import viewed_name
+
+_MOVES = torch_api.name_set("to cpu cuda xpu mps hpu ipu npu device type type_as set_ data tolist numpy from_numpy")
+_TESTS = torch_api.name_set(
+    "eq ne lt le gt ge bool isnan isinf isfinite logical_not logical_and logical_or greater less not_equal"
+)
+_STEPS = 4
+
+
+def on_one_device(site: Site, mask: ast.expr, tensor: ast.expr) -> list[str]:
+    """What has to be asked for both to be on one device: nothing where the mask compares elements of the tensor."""
+    name = dotted(tensor)
+    # A function that moves nothing leaves what it computes from a tensor beside it.
+    moves = any(word in _MOVES for word in site.evaluator.scope.outline.words)
+    if name is not None and not moves and _Stores(site, name).compares(mask, _STEPS):
+        return []
+    return [f"{site.operand(tensor)}.device == {site.operand(viewed_name(mask))}.device"]
+
+
+class _Stores:
+    """The bindings of one function, asked whether a mask is made of the elements of `tensor`, as it still is."""
+
+    def __init__(self, site: Site, tensor: str) -> None:
+        self._tensor = tensor
+        self._nodes = list(walk_scope(site.evaluator.scope.node))
+        self._given = parameter_names(site.evaluator.scope.node)
+        root = tensor.partition(".")[0]
+        self._last = max((each.lineno for each in self._stores(root)), default=0)
+
+    def _stores(self, name: str) -> list[ast.Name]:
+        names = [each for each in self._nodes if isinstance(each, ast.Name) and each.id == name]
+        return [each for each in names if not isinstance(each.ctx, ast.Load)]
+
+    def compares(self, node: ast.expr, steps: int) -> bool:
+        """True for `x > 0`, `~x.isnan()`, `(x > 0) & other`, and for a name that only holds such values."""
+        if isinstance(node, ast.Compare):
+            return any(dotted(each) == self._tensor for each in (node.left, *node.comparators))
+        if isinstance(node, ast.UnaryOp):
+            return self.compares(node.operand, steps)
+        if isinstance(node, ast.BinOp):
+            return any(self.compares(each, steps) for each in (node.left, node.right))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _TESTS:
+            given = (node.func.value, *node.args[:1])
+            return any(dotted(each) == self._tensor or self.compares(each, steps) for each in given)
+        if not isinstance(node, ast.Name) or not steps or node.id in self._given:
+            return False
+        values = [value for each in self._nodes if isinstance(each, ast.Assign) for value in _held(each, node.id)]
+        plain = len(values) == len(self._stores(node.id)) > 0
+        return plain and all(each.lineno > self._last and self.compares(each, steps - 1) for each in values)
+
+
+def _held(node: ast.Assign, name: str) -> Iterator[ast.expr]:
+    """The values that a plain assignment gives a name: `b` for `y` in `x, y = a, b`."""
+    for target in node.targets:
+        together = isinstance(target, (ast.Tuple, ast.List)) and isinstance(node.value, (ast.Tuple, ast.List))
+        if together and len(target.elts) == len(node.value.elts):  # type: ignore[attr-defined]
+            pairs = zip(target.elts, node.value.elts, strict=True)  # type: ignore[attr-defined]
+        else:
+            pairs = zip([target], [node.value], strict=True)
+        yield from (value for each, value in pairs if isinstance(each, ast.Name) and each.id == name)
