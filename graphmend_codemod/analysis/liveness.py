@@ -37,7 +37,10 @@ def live_after(place: ProgramPoint, name: str) -> bool:
             break
         outer_body, outer_position = place.blocks[depth - 1]
         parent = outer_body[outer_position]
-        if isinstance(parent, (ast.For, ast.AsyncFor, ast.While)) and body is parent.body:
+        if isinstance(parent, ast.For) and body is parent.body:
+            if _loop(parent, name) is Use.READ:
+                return True
+        elif isinstance(parent, (ast.AsyncFor, ast.While)) and body is parent.body:
             if _reads(parent, name):
                 return True
         elif isinstance(parent, ast.Try) and _reads(parent, name):

@@ -63,10 +63,10 @@ def written_where(site: Site, node: ast.Assign) -> Diagnostic | None:
     return Diagnostic(message, edit=_two_paths(site, node, [], text))
 
 
-@rule.on(ast.Assign, ast.Return, words=("sum", "mean"), here=True)
-def reduced(site: Site, node: ast.Assign | ast.Return) -> Diagnostic | None:
-    """`x[mask].sum()`, `x.masked_select(mask).mean()`."""
-    if node.value is None:
+@rule.on(ast.Assign, ast.AugAssign, ast.Return, words=("sum", "mean"), here=True)
+def reduced(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -> Diagnostic | None:
+    """`x[mask].sum()`, `total += x.masked_select(mask).mean()`."""
+    if node.value is None or (isinstance(node, ast.AugAssign) and not isinstance(node.target, ast.Name)):
         return None
     for part in walk_in_layers(node.value):
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in {"sum", "mean"}:
@@ -100,7 +100,9 @@ def _selected(site: Site, node: ast.expr) -> Selection | None:
     return found if known or (isinstance(node, ast.Subscript) and chosen_anywhere(site, node) is not None) else None
 
 
-def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, found: Selection) -> Diagnostic:
+def _reduction(
+    site: Site, node: ast.Assign | ast.AugAssign | ast.Return, call: ast.Call, found: Selection
+) -> Diagnostic:
     assert isinstance(call.func, ast.Attribute)
     message = f"reduces over boolean-mask indexing (data-dependent shape): `{speculation.short(call)}`"
     chosen = (part.test for part in walk_in_layers(node) if isinstance(part, ast.IfExp) and split(site, part.test))

@@ -169,7 +169,7 @@ class MaskedLosses(MaskedReads):
             if len(given) + len(words) > 1:
                 return None
             owner = node.func.value if isinstance(node.func, ast.Attribute) and not node.args else node.args[0]
-            return self._make(node, _REDUCED[name], [mask, self.text(owner)])
+            return self._make(node, self.reducer(name), [mask, self.text(owner)])
         options = {word.arg or "": word.value for word in node.keywords}
         kind = getattr(options.pop("reduction", ast.Constant("mean")), "value", None)
         if len(node.args) != 2 or not _are_rows(given) or kind not in _REDUCED:
@@ -261,7 +261,11 @@ class MaskedLosses(MaskedReads):
         # Eager mode divides before it multiplies, which matters where a gradient is near the largest number.
         self.fused = True
         texts.append('reduction="none"')
-        return self._make(node, _REDUCED[kind], [self.choice, f"{function}({', '.join(texts)})"])
+        return self._make(node, self.reducer(kind), [self.choice, f"{function}({', '.join(texts)})"])
+
+    def reducer(self, kind: str) -> str:
+        """The helper that makes a sum or mean of the rows."""
+        return _REDUCED[kind]
 
     def _make(self, node: ast.expr, function: str, texts: list[str]) -> Held:
         self.changes[id(node)] = (node, f"{function}({', '.join(texts)})")

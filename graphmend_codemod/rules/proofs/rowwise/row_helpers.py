@@ -35,16 +35,30 @@ def _mean_under(mask, rows):
     chosen = torch.where(mask.flatten()[(...,) + (None,) * (rows.dim() - 1)], rows, 0)
     return (chosen.sum(dtype=wide) / (mask.sum() * (rows.numel() // mask.numel()))).to(rows.dtype)
 '''
-_HELPERS = {"_rows_under": _READ, "_write_under": _WRITE, "_sum_under": _SUM, "_mean_under": _MEAN}
+_MEAN_OF_SOME = '''
+def _mean_of_some(mask, rows):
+    """The mean of the rows that the mask chooses, and 0 where it chooses none."""
+    none = ~mask.any()
+    return _mean_under(mask | none, torch.where(none, torch.zeros_like(rows), rows))
+'''
+_HELPERS = {
+    "_rows_under": _READ,
+    "_write_under": _WRITE,
+    "_sum_under": _SUM,
+    "_mean_under": _MEAN,
+    "_mean_of_some": _MEAN_OF_SOME,
+}
 
 
 def helpers_in(site: Site, body: str) -> tuple[Helper, ...]:
     """The helpers that the text of a compile path calls."""
     after = _definition_above(site, site.evaluator.scope.node.lineno)
+    called = [name for name in _HELPERS if f"{name}(" in body]
+    called += ["_mean_under"] if "_mean_of_some" in called and "_mean_under" not in called else []
     return tuple(
         Helper(name, text.strip("\n").replace("torch.", f"{site.torch}."), after=after, shared=True)
         for name, text in _HELPERS.items()
-        if f"{name}(" in body
+        if name in called
     )
 
 
