@@ -27,8 +27,8 @@ what they check of sizes and numbers; where nobody can tell, the fix is declined
 was computed of layers that only this work uses gets a gradient of zeros where no row is chosen; eager mode leaves their
 parameters without one, as with an expert that gets no rows.
 
-The branch may also add sums and means of the rows to a tensor, `total = total + F.mse_loss(x[mask], y[mask])`: without a
-row the compile path adds 0. So may the rest of a step of a loop behind `if not mask.any(): continue`. A total that
+The branch may also add sums and means of the rows to a tensor, `total = total + F.mse_loss(x[mask], y[mask])`: without
+a row the compile path adds 0. So may the rest of a step of a loop behind `if not mask.any(): continue`. A total that
 begins as a Python number stays one in eager mode where no step adds to it, so it has to begin as a tensor.
 
 The compile path asks that the mask lies on the device of the tensor, unless it compares that tensor: eager mode takes a
