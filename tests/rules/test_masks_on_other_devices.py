@@ -46,7 +46,7 @@ def test_a_mask_on_the_cpu_selects_from_a_tensor_elsewhere(name: str) -> None:
         model = load(source).Model()
         x, mask = torch.ones(2, 2, device="meta"), torch.tensor([[True, False], [True, True]])
         eager = model(x, mask)
-        torch._dynamo.reset()
+        torch.compiler.reset()
         compiled = torch.compile(model, backend="eager")(x, mask)
     finally:
         forget(source)
