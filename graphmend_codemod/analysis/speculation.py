@@ -36,8 +36,8 @@ _COSTLY = frozenset(
     conv_transpose3d scaled_dot_product_attention cdist interpolate grid_sample fft layer_norm group_norm batch_norm
     sort topk argsort unique""".split()
 )
-# `positive` takes no bool.
-_ANY_DTYPE = (torch_api.SAME_ANY_DTYPE - {"positive"}) | frozenset(
+# `positive` takes no bool, and `nan_to_num` of complex numbers has no derivative.
+_ANY_DTYPE = (torch_api.SAME_ANY_DTYPE - {"positive", "nan_to_num"}) | frozenset(
     {"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "any", "all"}
     | {"transpose", "swapaxes", "swapdims", "unsqueeze", "squeeze", "flatten"}
 )

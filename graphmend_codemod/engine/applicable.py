@@ -8,8 +8,9 @@ import re
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.scope import Scope, walk_scope
 from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.engine.never_taken import taken
+from graphmend_codemod.engine.never_taken import header_conditions, taken
 from graphmend_codemod.engine.other_breaks import asks_for_compiler
+from graphmend_codemod.engine.saved_masks import saved
 from graphmend_codemod.engine.scripted import scriptable
 from graphmend_codemod.engine.unbound_names import bound
 from graphmend_codemod.project.index.facts import ReachedFunction
@@ -29,7 +30,7 @@ def applicable(diagnostic: Diagnostic, rule: Rule, site: Site, reached: ReachedF
         )
         return diagnostic._replace(edit=None, declined=reason)
     diagnostic = _outside_handlers(_uncaught(_uncontradicted(_within_target(diagnostic, site), site), rule, site), site)
-    diagnostic = _in_short_loops(bound(taken(diagnostic, site), site), site)
+    diagnostic = saved(_in_short_loops(bound(taken(diagnostic, site), site), site), rule, site)
     return scriptable(_asking_once(_importable(diagnostic, site), site), site)
 
 
@@ -54,6 +55,12 @@ def _asking_once(diagnostic: Diagnostic, site: Site) -> Diagnostic:
     read = {name for text in _written(diagnostic.edit._replace(helpers=())) for name in own.findall(text)}
     # Nobody makes a property of these.
     read -= {"training", *(scope.class_facts.methods.keys() - scope.class_facts.properties)}
+    headers = {name for each in header_conditions(diagnostic.edit, site) for name in own.findall(ast.unparse(each))}
+    for name in sorted(headers & scope.class_facts.properties):
+        known = scope.index.function(scope.class_facts.methods.get(name, ""))
+        if known is None or known.loud:
+            reason = f"the property `{scope.self_name}.{name}` may do more than read"
+            return diagnostic._replace(edit=None, declined=f"{reason}; assign it to a variable first")
     for heir in scope.index.heirs(scope.class_facts.qualified) if read else ():
         facts = scope.index.class_facts(heir)
         for name in sorted(read & facts.properties) if facts is not None else ():

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import TypeGuard
 
+from graphmend_codemod.analysis.gradients import certainly_off
+from graphmend_codemod.analysis.scope import parameter_names, walk_scope
 from graphmend_codemod.analysis.values import BOOL, UNKNOWN, Value, is_floating_dtype
 from graphmend_codemod.core.findings import CompilePath, Edit, EditForm
 from graphmend_codemod.rules.framework.conditions import expression
 from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 
+_NO_FLOATS = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "long", "int"})
 _NUMBERS = frozenset({"int", "float", "bool", "str", "tuple", "list"})
 
 
@@ -19,7 +23,14 @@ def taken(diagnostic: Diagnostic, site: Site) -> Diagnostic:
     edit = diagnostic.edit
     if edit is None or edit.form is not EditForm.BESIDE:
         return diagnostic
-    false = next((each for each in header_conditions(edit, site) if _is_false(site, each)), None)
+    asked = [*header_conditions(edit, site)]
+    negated = {ast.unparse(each.operand) for each in asked if _is_negation(each)}
+    floating = {_relative(site, of) for each in asked if (of := _asked_floating(each)) is not None}
+
+    def is_false(test: ast.expr) -> bool:
+        return _is_false(site, test) or _is_no_float(site, test, floating) or ast.unparse(test) in negated
+
+    false = next(filter(is_false, asked), None)
     if false is None:
         return diagnostic
     reason = f"a compile path would ask for `{ast.unparse(false)}`, which is never so here"
@@ -30,7 +41,7 @@ def header_conditions(edit: Edit, site: Site) -> Iterator[ast.expr]:
     """What the header in front of the site's own statement asks beside the compiler."""
     line = site.place.statement.lineno
     for path in (each.parts[0] for each in edit.replacements if each.parts and each.span.start_line == line):
-        if isinstance(path, CompilePath) and not path.negated:
+        if isinstance(path, CompilePath):  # negated, the statement is left out where they hold
             for condition in path.conditions[1:]:
                 test = expression(condition)
                 both = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)
@@ -51,13 +62,79 @@ def _is_false(site: Site, test: ast.expr) -> bool:
         case ast.Call(func=ast.Attribute(value=asked, attr="is_floating_point"), args=[]):
             dtype = _value(site, asked).dtype or ""
             return dtype.startswith("torch.") and not is_floating_dtype(dtype)
+        case ast.Call(func=ast.Attribute(attr="is_grad_enabled"), args=[]):
+            return site.no_grad
+        case (
+            ast.Attribute(value=asked, attr="requires_grad")
+            | ast.Compare(
+                left=ast.Attribute(value=asked, attr="requires_grad"),
+                ops=[ast.Is()],
+                comparators=[ast.Constant(value=True)],
+            )
+        ):
+            return takes_no_gradient(site, asked)
     return False
 
 
+def takes_no_gradient(site: Site, node: ast.expr) -> bool:
+    """True for a tensor that is made of nothing that requires a gradient, or was detached."""
+    value = _value(site, node)
+    return (value.is_tensor and not value.grad) or (isinstance(node, ast.Name) and _made_without_gradients(site, node))
+
+
+def _made_without_gradients(site: Site, node: ast.Name) -> bool:
+    """True where all that binds a name, but for the site's own statement, does so under `torch.no_grad()`."""
+    scope = site.evaluator.scope.node
+    off = [
+        part
+        for part in walk_scope(scope)
+        if isinstance(part, ast.With) and certainly_off([each.context_expr for each in part.items], site.resolve)
+    ]
+    inside = {id(part) for each in off for part in ast.walk(each)}
+    own = {id(part) for part in ast.walk(site.place.statement)}
+    stores = [
+        part
+        for part in walk_scope(scope)
+        if isinstance(part, ast.Name) and part.id == node.id and not isinstance(part.ctx, ast.Load)
+    ]
+    stores = [each for each in stores if id(each) not in own]
+    plain = node.id not in parameter_names(scope) and not site.sets_gradient_mode
+    return plain and bool(stores) and all(id(each) in inside for each in stores)
+
+
+def _is_negation(test: ast.expr) -> TypeGuard[ast.UnaryOp]:
+    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+
+
+def _asked_floating(test: ast.expr) -> ast.expr | None:
+    """`x` for `x.is_floating_point()`."""
+    match test:
+        case ast.Call(func=ast.Attribute(value=asked, attr="is_floating_point"), args=[]):
+            return asked
+    return None
+
+
+def _is_no_float(site: Site, test: ast.expr, floating: Collection[str | None]) -> bool:
+    """True where a test asks for bool or integers of a tensor that has the dtype of one asked to be floating."""
+    match test:
+        case ast.Compare(left=ast.Attribute(value=asked, attr="dtype"), ops=[ast.In() | ast.Eq()], comparators=[kind]):
+            dtype = _relative(site, asked)
+            named = [each for each in ast.walk(kind) if isinstance(each, ast.Attribute)]
+            return dtype is not None and dtype in floating and all(each.attr in _NO_FLOATS for each in named)
+    return False
+
+
+def _relative(site: Site, node: ast.expr) -> str | None:
+    """The name of a dtype that two tensors share, whatever it is; None where only an annotation may say which."""
+    value = site.value(node)
+    return None if value.hint and (value.dtype or "").startswith("torch.") else value.dtype
+
+
 def _value(site: Site, node: ast.expr) -> Value:
-    """What is known of an expression; nothing where only an annotation tells, which may be wrong."""
+    """What is known of an expression; nothing where only the annotation of a parameter tells, which may be wrong."""
     value = site.evaluator.value(node, site.place.env)
-    return UNKNOWN if value.hint else value
+    computed = isinstance(node, ast.Name) and node.id not in parameter_names(site.evaluator.scope.node)
+    return UNKNOWN if value.hint and not computed else value
 
 
 def _names(kind: ast.expr) -> set[str]:

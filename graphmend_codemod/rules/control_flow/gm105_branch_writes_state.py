@@ -56,9 +56,9 @@ from graphmend_codemod.rules.proofs.memory.branch_writes import (
     writes_of,
 )
 from graphmend_codemod.rules.proofs.memory.growing_state import alike, growing_edit, larger_of
+from graphmend_codemod.rules.proofs.memory.identity import why_attributes_must_stay
 from graphmend_codemod.rules.proofs.memory.initialised_state import FILLS, initialising_edit
 from graphmend_codemod.rules.proofs.memory.skipped_writes import asked_of
-from graphmend_codemod.rules.proofs.select.identity import why_attributes_must_stay
 
 rule = Rule(
     code="GM105",

@@ -23,9 +23,9 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.masks.all_ones_test import asks_for_ones, of_dtype
 from graphmend_codemod.rules.proofs.masks.mask_products import Product, is_view, product_of
+from graphmend_codemod.rules.proofs.memory.identity import asked_of_names
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
-from graphmend_codemod.rules.proofs.select.identity import asked_of_names
 
 rule = Rule(
     code="GM108",

@@ -92,8 +92,10 @@ def message_of(site: Site, node: ast.expr | None) -> tuple[str, str | None]:
         return "assertion failed", None
     if isinstance(node, ast.Call) and _template(node) is None:
         given = all_given(node)
-        if not given:
+        if not given and _is_class(site, node.func):
             return _last_name(node.func), None
+        if not given:
+            raise NotProven(f"`{speculation.short(node)}` makes the message; write it as a literal in the `raise`")
         for argument in given:
             found = _constant(site, argument)
             if found is not None:

@@ -6,12 +6,13 @@ import ast
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.patterns import is_attribute
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.memory.identity import asked_of_names
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
-from graphmend_codemod.rules.proofs.select.identity import asked_of_names
 
 
 def demand_no_later_write(site: Site, kept: Sequence[ast.expr], names: Sequence[str]) -> None:
@@ -29,6 +30,7 @@ def demand_no_later_write(site: Site, kept: Sequence[ast.expr], names: Sequence[
         if isinstance(node, ast.stmt) and (node.lineno, node.col_offset) == (at.lineno, at.col_offset)
     )
     found = {part.id for node in kept for part in walk_in_layers(node) if isinstance(part, ast.Name)}
+    found |= {ast.unparse(part) for node in kept for part in walk_in_layers(node) if is_attribute(part, "self")}
     try:
         memory = SharedMemory(site, calls)
         blocks = blocks_of(calls, function)

@@ -10,18 +10,28 @@ import ast
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.patterns import all_given, all_names, asks_identity, is_name, is_none
+from graphmend_codemod.analysis.patterns import (
+    all_given,
+    all_names,
+    asks_identity,
+    elements_of,
+    is_name,
+    is_none,
+    only_target,
+)
 from graphmend_codemod.analysis.scope import SCOPES, defaults_of, parameter_names, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
+from graphmend_codemod.rules.proofs.memory.identity import asked
 from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
-from graphmend_codemod.rules.proofs.memory.stores import bound_in, overlap
+from graphmend_codemod.rules.proofs.memory.stores import bound_in, meet, overlap
 
 _LAYERS = frozenset("Linear Conv1d Conv2d Conv3d LayerNorm".split())
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -98,8 +108,19 @@ class SharedMemory(ModuleMemory):
                         f"`{short(part)}` in `{function.qualname}` may write in place to the tensor or a view of it"
                     )
         returned = [part for part in walk_scope(function.node) if isinstance(part, ast.Return) and part.lineno <= last]
-        if any(isinstance(part.value, ast.Name) and part.value.id in names for part in returned):
+        if any(self._hands_out(function, part.value, names, related) for part in returned):
             self._demand_no_write_above(function)
+
+    def _hands_out(self, function: Definition, value: ast.expr | None, names: set[str], related: set[str]) -> bool:
+        """True where a result is one of the names, or a view or attribute that shares their memory."""
+        if isinstance(value, ast.Tuple):
+            return any(self._hands_out(function, each, names, related) for each in value.elts)
+        if isinstance(value, ast.Name):
+            return value.id in names
+        viewing = isinstance(value, (ast.Attribute, ast.Subscript)) or (
+            isinstance(value, ast.Call) and self._effect(function, value).known
+        )
+        return value is not None and viewing and meet(self.sources(function, value), related)
 
     def _assigned_by_functions(self) -> frozenset[str]:
         """Names of the module's top level that functions assign: a library is looked for when a layer is made."""
@@ -235,10 +256,12 @@ class SharedMemory(ModuleMemory):
         self._above.add(key)
         for caller, call in self.calls.callers(function):
             blocks = blocks_of(self.calls, caller)
-            statement, target = blocks.statement_of(call), assigned(caller, call)
+            statement, targets = blocks.statement_of(call), _assigned_names(caller, call)
             names = all_names(call) - {"self"}
-            if target is not None:
-                self.demand_no_write(caller, blocks, statement, names | {target})
+            if (told := asked(caller.node, partial(_is_result, call, targets))) is not None:
+                raise NotProven(f"`{told}` in `{caller.qualname}` compares its result by identity or memory")
+            if targets:
+                self.demand_no_write(caller, blocks, statement, names | targets)
             elif isinstance(statement, ast.Return) and statement.value is call:
                 self.demand_no_write(caller, blocks, statement, names)
                 self._demand_no_write_above(caller)
@@ -260,9 +283,8 @@ def _binds_name_alone(part: ast.Assign, name: str) -> bool:
 
 def _in_tree(function: Definition, node: ast.stmt) -> ast.stmt:
     """The same statement in the tree of the whole module, whose loops and branches are known."""
-    place = (type(node), node.lineno, node.col_offset)
-    same = (each for each in walk_scope(function.node) if isinstance(each, ast.stmt))
-    return next((each for each in same if (type(each), each.lineno, each.col_offset) == place), node)
+    same = (each for each in walk_scope(function.node) if isinstance(each, type(node)))
+    return next((each for each in same if (each.lineno, each.col_offset) == (node.lineno, node.col_offset)), node)
 
 
 def _last_line(function: Definition, loops: Sequence[ast.stmt], readers: Sequence[ast.stmt]) -> float:
@@ -330,10 +352,25 @@ def is_layer(site: Site, calls: ModuleCalls, function: Definition, call: ast.Cal
     return bool(made) and all(torch_api.torch_module_class(site.resolve_global(each.func)) in _LAYERS for each in made)
 
 
+def _is_result(call: ast.Call, targets: set[str], node: ast.expr) -> bool:
+    """True for the call itself and for a name that gets its result."""
+    return node is call or (isinstance(node, ast.Name) and node.id in targets)
+
+
 def assigned(caller: Definition, call: ast.Call) -> str | None:
     """The name that alone gets the result of a call; None where there is none."""
-    for node in walk_scope(caller.node):
-        if isinstance(node, ast.Assign) and node.value is call and len(node.targets) == 1:
-            target = node.targets[0]
-            return target.id if isinstance(target, ast.Name) else None
-    return None
+    target = _target(caller, call)
+    return target.id if isinstance(target, ast.Name) else None
+
+
+def _assigned_names(caller: Definition, call: ast.Call) -> set[str]:
+    """The names that alone get the result of a call, or its elements."""
+    target = _target(caller, call)
+    targets = elements_of(target) if target is not None else []
+    names = {each.id for each in targets if isinstance(each, ast.Name)}
+    return names if len(names) == len(targets) else set()
+
+
+def _target(caller: Definition, call: ast.Call) -> ast.expr | None:
+    made = (each for each in walk_scope(caller.node) if isinstance(each, ast.Assign) and each.value is call)
+    return only_target(next(made, None))

@@ -17,6 +17,7 @@ from graphmend_codemod.rules.proofs.logging.log_calls import LOG_METHODS
 from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory
 
 _SHOWS_MEMORY = frozenset({"data_ptr", "untyped_storage", "storage", "is_set_to"})
+_SHOWS_LAYOUT = frozenset({"is_contiguous", "stride", "storage_offset", "as_strided"})
 
 
 def asked(tree: ast.AST, meant: Callable[[ast.expr], bool]) -> str | None:
@@ -35,6 +36,19 @@ def asked(tree: ast.AST, meant: Callable[[ast.expr], bool]) -> str | None:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SHOWS_MEMORY:
             sides = [node.func.value, *node.args]
         if any(map(meant, sides)):
+            return speculation.short(node)
+    return None
+
+
+def layout_asked_of_names(site: Site, names: Iterable[str]) -> str | None:
+    """The place below the site where the strides of one of these names are asked for; None if there is none."""
+    wanted, scope, at = frozenset(names), site.evaluator.scope.node, site.place.statement
+    looped = any(isinstance(each, (ast.For, ast.AsyncFor, ast.While)) for each in site.place.parents)
+    for node in walk(scope):
+        called = node.func if isinstance(node, ast.Call) else None
+        if called is None or not isinstance(called, ast.Attribute) or called.attr not in _SHOWS_LAYOUT:
+            continue
+        if (looped or called.lineno > at.lineno) and isinstance(called.value, ast.Name) and called.value.id in wanted:
             return speculation.short(node)
     return None
 

@@ -1,0 +1,76 @@
+"""Masks and indices that autograd saves for a compile path, and that the function changes in place below.
+
+`x[mask].sum()` saves places in eager mode, `torch.where(mask, x, 0)` the mask itself: `mask &= other` in a later line
+would end compiled code with an error as soon as gradients are taken.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis.patterns import all_names
+from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.values import is_bool_or_byte, is_floating_dtype
+from graphmend_codemod.rules.framework.rule import Diagnostic, Rule
+from graphmend_codemod.rules.framework.site import Site
+
+_SELECTS = frozenset("GM101 GM102 GM103 GM104 GM108 GM411 GM501 GM507 GM508 GM509 GM510".split())
+
+
+def saved(diagnostic: Diagnostic, rule: Rule, site: Site) -> Diagnostic:
+    """The diagnostic without its edit where a mask or an index of the site is written in place below it."""
+    if diagnostic.edit is None or rule.code not in _SELECTS or site.no_grad:
+        return diagnostic
+    texts = [part for each in diagnostic.edit.replacements for part in each.parts if isinstance(part, str)]
+    own = {_root(part) for part in ast.walk(site.place.statement) if _is_target(part)}
+    names = {name for name in all_names(site.place.statement) - own if _is_mask(site, name, texts)}
+    written = next((part for part, name in _writes(site) if name in names), None)
+    if written is None:
+        return diagnostic
+    reason = f"`{short(written)}` changes in place what a gradient of the compile path would need"
+    return diagnostic._replace(edit=None, declined=f"{reason}; assign a new tensor there")
+
+
+def _is_target(part: ast.AST) -> bool:
+    return isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load)
+
+
+def _is_mask(site: Site, name: str, texts: list[str]) -> bool:
+    """True for a tensor of bools or integers, or one that the header asks to be so."""
+    value = site.place.env.get(name)
+    dtype = value.dtype if value is not None and value.is_tensor else None
+    integers = dtype is not None and dtype.startswith("torch.") and not is_floating_dtype(dtype)
+    return integers or is_bool_or_byte(dtype) or any(f"{name}.dtype" in text for text in texts)
+
+
+def _writes(site: Site) -> Iterator[tuple[ast.AST, str]]:
+    """What is written in place below the site, or anywhere in a loop around it, with the name that leads there."""
+    looped = any(isinstance(each, (ast.For, ast.AsyncFor, ast.While)) for each in site.place.parents)
+    first, last = site.place.statement.lineno, site.place.statement.end_lineno or 0
+    for part in walk_scope(site.evaluator.scope.node):
+        line = getattr(part, "lineno", 0)
+        if first <= line <= last or (line < first and not looped):
+            continue
+        if isinstance(part, ast.AugAssign):
+            yield part, _root(part.target)
+        elif _is_target(part):
+            yield part, _root(part)
+        elif isinstance(part, ast.Call):
+            function = part.func
+            if isinstance(function, ast.Attribute) and function.attr.endswith("_") and not function.attr.endswith("__"):
+                yield part, _root(function.value)
+            yield from ((part, _root(word.value)) for word in part.keywords if word.arg == "out")
+
+
+def _root(node: ast.AST) -> str:
+    """`m` for `m`, `m[0]`, `m.view(-1)` and `m.data`; an empty string where no name leads there."""
+    while not isinstance(node, ast.Name):
+        if isinstance(node, (ast.Subscript, ast.Attribute)):
+            node = node.value
+        elif isinstance(node, ast.Call):
+            node = node.func
+        else:
+            return ""
+    return node.id
