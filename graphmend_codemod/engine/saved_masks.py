@@ -42,7 +42,8 @@ def _is_mask(site: Site, name: str, texts: list[str]) -> bool:
     value = site.place.env.get(name)
     dtype = value.dtype if value is not None and value.is_tensor else None
     integers = dtype is not None and dtype.startswith("torch.") and not is_floating_dtype(dtype)
-    return integers or is_bool_or_byte(dtype) or any(f"{name}.dtype" in text for text in texts)
+    asked = (f"{name}.dtype == torch.bool", f"{name}.dtype == torch.int", f"{name}.dtype in (torch.bool")
+    return integers or is_bool_or_byte(dtype) or any(each in text for text in texts for each in asked)
 
 
 def _writes(site: Site) -> Iterator[tuple[ast.AST, str]]:

@@ -15,7 +15,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.patterns import all_names, is_name
-from graphmend_codemod.core.findings import Safety
+from graphmend_codemod.core.findings import CompilePath, Safety
 from graphmend_codemod.rules.framework.edits import before_if
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
@@ -80,7 +80,8 @@ def product_with_mask(site: Site, node: ast.If) -> Diagnostic | None:
     conditions += [] if product.dtype is None else [f"{site.text(product.dtype)} == {target}.dtype"]
     lines = "\n    and ".join(conditions)
     header = f"{'elif' if site.is_elif(node) else 'if'} (\n    {lines}\n):\n    {_COMMENT}\n    "
-    return Diagnostic(message, edit=before_if(site, node, (header, site.original(node.body[-1]))))
+    path = CompilePath(header, conditions)
+    return Diagnostic(message, edit=before_if(site, node, (path, site.original(node.body[-1]))))
 
 
 def _types(site: Site, node: ast.If, product: Product, mask: str) -> list[str]:
