@@ -6,6 +6,7 @@ The meta device stands for a GPU: torch asks the same of it, with or without a G
 from __future__ import annotations
 
 from textwrap import indent
+from typing import Any
 
 import pytest
 import torch
@@ -46,8 +47,8 @@ def test_a_mask_on_the_cpu_selects_from_a_tensor_elsewhere(name: str) -> None:
         model = load(source).Model()
         x, mask = torch.ones(2, 2, device="meta"), torch.tensor([[True, False], [True, True]])
         eager = model(x, mask)
-        torch.compiler.reset()
-        compiled = torch.compile(model, backend="eager")(x, mask)
+        function: Any = torch.compile(model, backend="eager")
+        compiled = function(x, mask)
     finally:
         forget(source)
     assert compiled.device == eager.device == x.device

@@ -27,7 +27,21 @@ def on_one_device(site: Site, mask: ast.expr, tensor: ast.expr) -> list[str]:
     moves = any(word in _MOVES for word in site.evaluator.scope.outline.words)
     if name is not None and not moves and _Stores(site, name).compares(mask, _STEPS):
         return []
-    return [f"{site.operand(tensor)}.device == {site.operand(viewed_name(mask))}.device"]
+    return [f"{site.operand(tensor)}.device == {site.operand(_beside(mask))}.device"]
+
+
+def _beside(mask: ast.expr) -> ast.expr:
+    """What lies where the mask does: `x` for `~(x > 0).view(-1)`."""
+    while True:
+        turned = isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert)
+        if isinstance(mask, ast.Compare) and isinstance(mask.comparators[0], ast.Constant):
+            mask = mask.left
+        elif turned:
+            mask = mask.operand  # type: ignore[attr-defined]
+        elif (viewed := viewed_name(mask)) is not mask:
+            mask = viewed
+        else:
+            return mask
 
 
 class _Stores:
