@@ -18,21 +18,14 @@ _ASKS = re.compile(r"(?:^|_)(?:(?:dynamo_?|torch_?)?compiling|tracing|scripting|
 
 
 class BreakingTest(NamedTuple):
-    """The test of a statement around a site, which breaks the graph wherever the site is reached; or one in a loop of
-    the same function, for which Dynamo leaves the whole function uncompiled."""
+    """The test of a statement around a site, which breaks the graph wherever the site is reached."""
 
     span: Span
     text: str
-    looped: bool = False
 
     @property
     def reason(self) -> str:
         """Why an edit below the test removes no break."""
-        if self.looped:
-            return (
-                f"`{self.text}` in a loop (line {self.span.start_line}) breaks the graph too, and Dynamo compiles "
-                "nothing of a function that breaks in a loop; fix that first"
-            )
         return f"`{self.text}` around it (line {self.span.start_line}) breaks the graph too; fix that first"
 
 
@@ -46,23 +39,14 @@ class Judged(NamedTuple):
 
 
 def breaking_tests(site: Site) -> tuple[BreakingTest, ...]:
-    """The tests around a site, and in loops beside it, that certainly break the graph."""
-    around = [(each, False) for each in site.place.parents if isinstance(each, (ast.If, ast.While))]
-    beside = [(each, True) for each in _in_loops(site) if all(each is not other for other, _ in around)]
+    """The tests around a site that certainly break the graph."""
     found = []
-    for parent, looped in (*around, *beside):
-        if (above := site.at(parent)) is not None:
+    for parent in site.place.parents:
+        if isinstance(parent, (ast.If, ast.While)) and (above := site.at(parent)) is not None:
             key = ("breaking test", parent)
             if site.remembered(*key, lambda above=above, test=parent.test: _breaks(above, test), anywhere=True):  # type: ignore[misc]
-                found.append(BreakingTest(site.span(parent.test), speculation.short(parent.test), looped))
+                found.append(BreakingTest(site.span(parent.test), speculation.short(parent.test)))
     return tuple(found)
-
-
-def _in_loops(site: Site) -> list[ast.If]:
-    """The `if` statements of each round of a loop that runs where the site is reached, but for the site's own."""
-    loops = [each for body, _ in site.place.blocks for each in body if isinstance(each, (ast.For, ast.While))]
-    own = site.place.statement
-    return [each for loop in loops for each in loop.body if isinstance(each, ast.If) and each is not own]
 
 
 def _breaks(site: Site, test: ast.expr) -> bool:
@@ -121,11 +105,7 @@ def without_idle_fixes(judged: Sequence[Judged], *, unsafe: bool, opaque: bool) 
     mended: list[Span] = []
     for each in sorted(judged, key=lambda one: (one.finding.span.start_line, one.finding.span.start_column)):
         finding = each.finding
-        # A loop that is moved into an operator takes its tests along.
-        own = [part.span for part in finding.edit.replacements] if finding.edit is not None else []
-        left = next(
-            (test for test in each.tests if not _is_mended(test.span, [*mended, *(own if test.looped else [])])), None
-        )
+        left = next((test for test in each.tests if not _is_mended(test.span, mended)), None)
         if finding.edit is not None and left is not None:
             finding = finding._replace(edit=None, declined=left.reason)
         if each.selected:

@@ -137,7 +137,7 @@ effects.add(
     """,
 )
 
-loops = Group("a break in a loop leaves the function uncompiled")
+loops = Group("fixes beside a break in a loop")
 for _name, _first in {
     "a guard": "if torch.isnan(x).any():\n    raise ValueError('nan')",
     "a select": "if x.sum() > 0:\n    x = x * 2",
