@@ -71,5 +71,6 @@ def _changes(imported: Iterable[str], changed: Mapping[str, bytes]) -> str:
 
 def _environment() -> str:
     """A digest of the interpreter and of all that is installed beside it."""
-    found = sorted(f"{each.metadata['Name']}=={each.version}" for each in importlib.metadata.distributions())
+    # A folder that stands twice on the path shows what lies in it twice.
+    found = sorted({f"{each.metadata['Name']}=={each.version}" for each in importlib.metadata.distributions()})
     return hashlib.sha256("\n".join([sys.version, sys.executable, *found]).encode()).hexdigest()[:32]
