@@ -71,6 +71,7 @@ def test_nothing_is_asked_of_a_mask_that_compares_the_tensor(body: str) -> None:
         "mask = x > 0\nfor _ in range(2):\n    mask = mask & other",
         "mask = other > 0",
         "mask, other = other > 0, x",
+        "mask = self.x > 0",
     ],
 )
 def test_a_device_is_asked_for_where_the_function_may_move_one(lines: str) -> None:

@@ -9,7 +9,8 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.scope import dotted, parameter_names, walk_scope
+from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.scope import parameter_names, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.selectors import viewed_name
 
@@ -22,10 +23,9 @@ _STEPS = 4
 
 def on_one_device(site: Site, mask: ast.expr, tensor: ast.expr) -> list[str]:
     """What has to be asked for both to be on one device: nothing where the mask compares elements of the tensor."""
-    name = dotted(tensor)
-    # A function that moves nothing leaves what it computes from a tensor beside it.
+    # A function that moves nothing leaves what it computes from a tensor beside it; attributes are set elsewhere too.
     moves = any(word in _MOVES for word in site.evaluator.scope.outline.words)
-    if name is not None and not moves and _Stores(site, name).compares(mask, _STEPS):
+    if isinstance(tensor, ast.Name) and not moves and _Stores(site, tensor.id).compares(mask, _STEPS):
         return []
     return [f"{site.operand(tensor)}.device == {site.operand(_beside(mask))}.device"]
 
@@ -51,8 +51,7 @@ class _Stores:
         self._tensor = tensor
         self._nodes = list(walk_scope(site.evaluator.scope.node))
         self._given = parameter_names(site.evaluator.scope.node)
-        root = tensor.partition(".")[0]
-        self._last = max((each.lineno for each in self._stores(root)), default=0)
+        self._last = max((each.lineno for each in self._stores(tensor)), default=0)
 
     def _stores(self, name: str) -> list[ast.Name]:
         names = [each for each in self._nodes if isinstance(each, ast.Name) and each.id == name]
@@ -61,14 +60,14 @@ class _Stores:
     def compares(self, node: ast.expr, steps: int) -> bool:
         """True for `x > 0`, `~x.isnan()`, `(x > 0) & other`, and for a name that only holds such values."""
         if isinstance(node, ast.Compare):
-            return any(dotted(each) == self._tensor for each in (node.left, *node.comparators))
+            return any(is_name(each, self._tensor) for each in (node.left, *node.comparators))
         if isinstance(node, ast.UnaryOp):
             return self.compares(node.operand, steps)
         if isinstance(node, ast.BinOp):
             return any(self.compares(each, steps) for each in (node.left, node.right))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _TESTS:
             given = (node.func.value, *node.args[:1])
-            return any(dotted(each) == self._tensor or self.compares(each, steps) for each in given)
+            return any(is_name(each, self._tensor) or self.compares(each, steps) for each in given)
         if not isinstance(node, ast.Name) or not steps or node.id in self._given:
             return False
         values = [value for each in self._nodes if isinstance(each, ast.Assign) for value in _held(each, node.id)]
