@@ -49,7 +49,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import INDEXED, walk, walk_in_layers
@@ -146,9 +146,13 @@ def test_around_rows(site: Site, node: ast.If) -> Diagnostic | None:
     asked = _asked_around(site, node)
     if asked is None:
         return None
+    return _left_out_test(node, lambda: _without_test(site, node, *asked))
+
+
+def _left_out_test(node: ast.If, write: Callable[[], Edit]) -> Diagnostic:
     message = f"data-dependent branch around work on the rows of a mask: `{short(node.test)}`"
     try:
-        return Diagnostic(message, edit=_without_test(site, node, *asked))
+        return Diagnostic(message, edit=write())
     except NotRowwise as why:
         return Diagnostic(message, declined=with_way_out(str(why), _BY_HAND))
 
@@ -163,11 +167,7 @@ def step_without_rows(site: Site, node: ast.If) -> Diagnostic | None:
     found = _left_out(site, node)
     if found is None:
         return None
-    message = f"data-dependent branch around work on the rows of a mask: `{short(node.test)}`"
-    try:
-        return Diagnostic(message, edit=_without_continue(site, node, *found))
-    except NotRowwise as why:
-        return Diagnostic(message, declined=with_way_out(str(why), _BY_HAND))
+    return _left_out_test(node, lambda: _without_continue(site, node, *found))
 
 
 def _left_out(site: Site, node: ast.If) -> tuple[ast.expr, tuple[ast.stmt, ...]] | None:
