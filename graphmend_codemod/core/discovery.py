@@ -36,7 +36,7 @@ _STILL_SOURCE = re.compile(rb"automatically generated from \S+\.py\b|@not-?gener
 _HEAD = 600
 _NEAR = 160
 _SCRIPTS = re.compile(
-    rb"\bjit\.(?:script|export|ScriptModule|_script)|from[ \t]+torch\.jit|import[ \t]+torch\.jit|"
+    rb"\bjit\.(?:script|export|is_scripting|ScriptModule|_script)|from[ \t]+torch\.jit|import[ \t]+torch\.jit|"
     rb"from[ \t]+torch[ \t]+import[^#\n]*\bjit\b"
 )
 _IMPORT = re.compile(rb"[ \t]*(?:import|from)[ \t]+[^#\n]*\btorch\b")

@@ -15,7 +15,9 @@ from graphmend_codemod.project.summary.records import FunctionSummary, ModuleSum
 SCRIPTERS = frozenset({"torch.jit.script", "torch.jit.script_if_tracing", "torch.jit._script.script"})
 _MARKS = SCRIPTERS | {"torch.jit.export", "torch.jit.script_method", "torch.jit._script.script_method"}
 _BASES = frozenset({"torch.jit.ScriptModule", "torch.jit._script.ScriptModule"})
-_WORDS = frozenset(name.rpartition(".")[2] for name in _MARKS | _BASES)
+_ASKS = "torch.jit.is_scripting"
+"""What a function asks that TorchScript compiles: who gives it to TorchScript may be another project."""
+_WORDS = frozenset(name.rpartition(".")[2] for name in _MARKS | _BASES | {_ASKS})
 
 _CLASSES = re.compile(r"\b(?:\w+\.)*[A-Z]\w*(?=\()")
 """Calls of classes in the text of an assignment."""
@@ -80,8 +82,11 @@ class _Scripts(Search):
                     self._reach(module, method, owner)
         for function in module.summary.functions:
             own = self._closure_class(module, function)
-            if function.decorators and not _MARKS.isdisjoint(self._index.decorators(module, function)):
+            asks = any(self._index.scoped(module, function, callee) == _ASKS for callee, _ in function.compiles)
+            if asks or (function.decorators and not _MARKS.isdisjoint(self._index.decorators(module, function))):
                 self._reach(module, function, own)
+            if asks and own is not None:
+                self._with_parts(own)
             for callee, argument in function.compiles:
                 if self._index.scoped(module, function, callee) in SCRIPTERS:
                     self._given(module, function, own, argument)
@@ -117,6 +122,17 @@ class _Scripts(Search):
             for attribute in item.attributes:
                 for made in held_modules(self._index, module, methods.get("__init__"), attribute.value):
                     self._instance(made)
+
+    def _with_parts(self, owner: str) -> None:
+        """Reach a class and its heirs, with the modules that their constructors make and may hand to each other."""
+        for heir in (owner, *self._index.heirs(owner)):
+            self._instance(heir)
+            known = self._index.class_summary(heir)
+            if known is None or (made := known[0].methods.get(known[1].qualname, {}).get("__init__")) is None:
+                continue
+            for ref in made.refs:
+                if ref.endswith("()") and (target := self._index.scoped(known[0], made, ref[:-2])) is not None:
+                    self._if_module(target)
 
     def _any_import(self, module: Module, function: FunctionSummary) -> None:
         targets = [each.target for each in module.summary.bindings if each.kind == "import"]

@@ -189,3 +189,93 @@ def test_a_fix_that_waits_for_a_newer_torch_says_for_which(tmp_path: Path) -> No
     assert waiting
     assert {each.needs_torch for each in waiting} == {torch_api.SCRIPTS_KNOW_COMPILING}
     assert all(each.needs_torch is None for each in found if each not in waiting)
+
+
+_PARTS = """
+import torch
+from torch import nn
+
+
+class Part(nn.Module):
+    def forward(self, x: torch.Tensor):
+        if x.dim() > 1:
+            print("called")
+        return x[x > 0]
+"""
+_WHOLE_OF_PARTS = """
+import torch
+from torch import nn
+from model import Part
+
+
+class General(nn.Module):
+    def __init__(self, part: nn.Module) -> None:
+        super().__init__()
+        self.part = part
+
+    def forward(self, x: torch.Tensor):
+        if torch.jit.is_scripting():
+            x = x + 0
+        return self.part(x)
+
+
+class Special(General):
+    def __init__(self) -> None:
+        part = Part()
+        super().__init__(part)
+"""
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
+@pytest.mark.parametrize("named", [False, True])
+def test_a_part_of_what_asks_for_scripting_is_still_a_script(project: Path, named: bool) -> None:
+    (project / "model.py").write_text(_PARTS)
+    (project / "use.py").write_text(_WHOLE_OF_PARTS)
+    paths = [project / "model.py"] if named else [project]
+    api.fix(paths, Settings(project, opaque=True), write=True, cache=False)
+    assert "and not torch.jit.is_scripting():" in (project / "model.py").read_text()
+    whole, x = importlib.import_module("use").Special(), torch.tensor([1.0, -1.0, 2.0])
+    assert torch.equal(torch.jit.script(whole)(x), whole(x))
+
+
+_CONDITIONS = {
+    "a few rounds": (
+        "rows: list[torch.Tensor] = []\nfor i in range(n):\n    rows.append(x[x > i])\nreturn torch.cat(rows)",
+        "and (\n                False if torch.jit.is_scripting() else n <= 64\n            ):",
+    ),
+    "a test that passes by": (
+        "rows = torch.where(x > 0)[0]\nif self.training:\n    if rows.numel() > 1:\n        x = x + 1\nreturn x[rows]",
+        "else not self.training",
+    ),
+    "facts of tensors": (
+        "y = torch.zeros_like(x)\nmask = x > 0\ny[mask] = x[mask] * n\nreturn y",
+        "and mask.dtype == torch.bool",
+    ),
+    "a number": (
+        "longest = x.max().item()\nreturn torch.arange(int(longest)) + n",
+        "else isinstance(x, torch.Tensor)\n                and not x.is_floating_point()",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
+@pytest.mark.parametrize("name", _CONDITIONS)
+def test_torchscript_passes_by_what_a_header_asks(project: Path, name: str) -> None:
+    body, header = _CONDITIONS[name]
+    lines = "\n".join(f"        {line}" for line in body.split("\n"))
+    source = "import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n"
+    source += f"    def forward(self, x: torch.Tensor, n: int):\n{lines}\n"
+    source += "\n\ndef export():\n    return torch.jit.script(Model())\n"
+    (project / "model.py").write_text(source)
+    api.fix([project], Settings(project, opaque=True), write=True, cache=False)
+    after = (project / "model.py").read_text()
+    assert "if torch.jit.is_scripting()" in after
+    assert header in after
+    assert not api.fix([project], Settings(project, opaque=True), write=False, cache=False).fixes
+    module = importlib.import_module("model")
+    x = torch.tensor([1.0, -1.0, 3.0])
+    for training in (False, True):
+        model = module.Model().train(training)
+        assert torch.equal(torch.jit.script(model)(x, 3), model(x, 3))
+        torch._dynamo.reset()
+        assert torch.equal(torch.compile(model, backend="eager")(x, 3), model(x, 3))  # type: ignore[no-untyped-call]

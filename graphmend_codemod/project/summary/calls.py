@@ -35,7 +35,7 @@ from graphmend_codemod.project.summary.spelling import dotted
 
 _MAY_BE_REFUSED = frozenset({"one_hot", *GUESSED, *REFUSED, *(name.rpartition(".")[2] for name in REFUSED_WITH_OWNER)})
 _SCRIPTS = frozenset({"script", "script_if_tracing"})
-_SPECIAL_CALLS = frozenset({"compile", "isinstance", *_SCRIPTS, *REGISTRATIONS, *SETTERS})
+_SPECIAL_CALLS = frozenset({"compile", "isinstance", "is_scripting", *_SCRIPTS, *REGISTRATIONS, *SETTERS})
 _KEEPS_MODULE = frozenset("eval train to cpu cuda half float double bfloat16 requires_grad_".split())
 _ALL = frozenset({"all", "any"})
 _ORDERS = frozenset({ast.Lt, ast.LtE, ast.Gt, ast.GtE})
@@ -212,6 +212,8 @@ def _special(node: ast.Call, spelled: str, last: str, body: Body) -> None:
         body.compiles.append((spelled, dotted(node.args[0] if node.args else node.keywords[0].value)))
     elif last in _SCRIPTS and (node.args or node.keywords):
         body.compiles.append((spelled, _scripted(node.args[0] if node.args else node.keywords[0].value)))
+    elif last == "is_scripting":
+        body.compiles.append((spelled, ""))
     elif last == "isinstance" and len(node.args) == 2:
         _isinstance(node.args, body)
     else:

@@ -34,7 +34,7 @@ _BINDS = (
     ("globals()[", r"\bglobals\(\)\[[\"']NAME[\"']\]"),
 )
 """What stands in any text that binds a name again, and the pattern, which takes far longer to look for."""
-_SCRIPTS = r"jit\.(?:(?:is_scripting|export)\b|script\()"
+_SCRIPTS = r"jit\.(?:(?:is_scripting|export|unused|ignore|annotate|annotations|_?script_if_tracing)\b|script\()"
 
 
 @lru_cache(maxsize=8)

@@ -80,10 +80,7 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     if kept is not None and reason is None:
         why = f"cannot infer that `{short(kept)}` holds whole numbers, and a graph carries no others"
         reason = f"{why}; manually keep the tensor, and read its number where it is shown"
-    # TorchScript would compile the conditions.
-    asked = (
-        () if site.scripted else tuple(dict.fromkeys(each for inner in read for each in whole_at_trace(site, inner)))
-    )
+    asked = dict.fromkeys(each for inner in read for each in whole_at_trace(site, inner))
     return Captured(first, reason, tuple(written), helpers(site, names), (*avoided, *asked))
 
 
@@ -267,7 +264,7 @@ def _avoided(site: Site, statement: ast.stmt, *, is_number: bool) -> tuple[list[
     names = {part.id for part in bound if isinstance(part, ast.Name)}
     conditions: dict[str, None] = {}
     for name, node, test in _deciders(site, statement, names, is_number=is_number):
-        condition = None if site.scripted else passed_by(site, statement, node, test)
+        condition = passed_by(site, statement, node, test)
         if condition is None:
             return [], f"a branch or loop depends on `{name}`, and the graph breaks there"
         conditions[condition] = None
