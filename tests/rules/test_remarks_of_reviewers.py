@@ -9,7 +9,7 @@ import pytest
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
 from tests.tools.behaviour import behaves
-from tests.tools.fixes import declined, embedded, fixed
+from tests.tools.fixes import embedded, fixed
 
 _MODEL = """
 from torch import nn
@@ -135,7 +135,10 @@ def test_code_for_torchscript_still_compiles_with_it() -> None:
     assert "if not torch.compiler.is_compiling():\n            warnings.warn" in warned
     assert "_while_tracing" not in warned
     copied = "y[mask] = x[mask]"
-    declined(embedded(copied, _SCRIPTED), because="TorchScript also compiles this function")
+    assert (
+        "torch.compiler.is_compiling()\n            and (\n                False\n"
+        in fixed(embedded(copied, _SCRIPTED))[0]
+    )
     unscripted = _SCRIPTED.replace("torch.jit.is_scripting()", "x.dim() == 0")
     assert "copy_(" in fixed(embedded(copied, unscripted))[0]
 

@@ -30,6 +30,8 @@ _INPUTS = (
 )
 _NOTHING = "torch.randn(3, 4), torch.tensor([False, False, False]), torch.tensor([0, 0, 1])"
 
+_EMPTY = "torch.zeros(0, 4), torch.zeros(0, dtype=torch.bool), torch.tensor([1])"
+
 _ROWS = _model(
     "rows = x[mask]",
     "scaled, twice = (2 * x)[mask, :2], rows * rows",
@@ -233,6 +235,18 @@ def test_torchscript_passes_by_what_only_torch_compile_reads() -> None:
         finally:
             forget(source)
     assert torch.equal(*results)
+
+
+def test_inductor_takes_rows_of_a_tensor_without_any() -> None:
+    after, _ = fixed(_ROWS, **_CODE)
+    source = register(after)
+    try:
+        model, given = load(source).Model(), eval(_EMPTY)
+        torch._dynamo.reset()
+        with torch._dynamo.error_on_graph_break(True):
+            assert torch.equal(torch.compile(model)(*given), model(*given))  # type: ignore[no-untyped-call]
+    finally:
+        forget(source)
 
 
 def test_nothing_is_written_unless_unsafe_fixes_are_asked_for() -> None:

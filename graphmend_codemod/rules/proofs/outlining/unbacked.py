@@ -16,6 +16,7 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
 from graphmend_codemod.rules.proofs.outlining.fractions_read import has_fraction, whole_at_trace
 from graphmend_codemod.rules.proofs.outlining.looked_up import deciding, looked_up
 from graphmend_codemod.rules.proofs.outlining.passed_by import passed_by
+from graphmend_codemod.rules.proofs.outlining.suppression import kept
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS, SCHEMAS, TEXTS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.calls import sizes
@@ -76,12 +77,16 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     if fraction is not None:
         why = f"`{short(fraction)}` is no whole number, and the graph breaks where such a number is read"
         reason = f"{why}; manually compute with the tensor instead"
-    kept = next((inner for each in breaks if (inner := _only_kept(site, statement, each.node)) is not None), None)
-    if kept is not None and reason is None:
-        why = f"cannot infer that `{short(kept)}` holds whole numbers, and a graph carries no others"
+    shown = next((inner for each in breaks if (inner := _only_kept(site, statement, each.node)) is not None), None)
+    if shown is not None and reason is None:
+        why = f"cannot infer that `{short(shown)}` holds whole numbers, and a graph carries no others"
         reason = f"{why}; manually keep the tensor, and read its number where it is shown"
-    asked = dict.fromkeys(each for inner in read for each in whole_at_trace(site, inner))
-    return Captured(first, reason, tuple(written), helpers(site, names), (*avoided, *asked))
+    asked = [each for inner in read for each in whole_at_trace(site, inner)]
+    boxes = [some for each in breaks if (some := kept(site, each.node)) is not None]
+    asked += [each for some in boxes for each in some.conditions]
+    needed = [*(helpers(site, names) if names else ()), *(each for some in boxes for each in some.helpers)]
+    conditions = tuple(dict.fromkeys([*avoided, *asked]))
+    return Captured(first, reason, tuple(written), tuple(dict.fromkeys(needed)), conditions)
 
 
 def rewritten(site: Site, statement: ast.stmt, found: Captured, deeper: int) -> Iterator[str | Original]:
@@ -127,6 +132,8 @@ def _in_graph(site: Site, node: ast.expr) -> list[tuple[ast.expr, str]]:
         return [(node, text)] if text is not None else _counted(site, bounds(node))
     if not isinstance(node, ast.Call) or any(isinstance(each, ast.Starred) for each in node.args):
         return []
+    if (boxes := kept(site, node)) is not None:
+        return [(node, boxes.text)]
     called = site.resolve(node.func)
     owner = node.func.value if isinstance(node.func, ast.Attribute) and called is None else None
     read = _read(site, node)
@@ -257,10 +264,10 @@ def _avoided(site: Site, statement: ast.stmt, *, is_number: bool) -> tuple[list[
         return [], f"`{short(statement)}` hands the number to a caller that may need its value while Dynamo traces"
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     bound = [part for each in targets if each is not None for part in walk(each) if _is_stored(part)]
-    kept = next((part for part in bound if isinstance(part, ast.Attribute)), None)
+    held = next((part for part in bound if isinstance(part, ast.Attribute)), None)
     facts = site.evaluator.scope.class_facts
-    if kept is not None and is_number and (facts is None or facts.is_module):
-        return [], f"`{short(kept)}` keeps the number after the call, and a symbol has no value outside of the graph"
+    if held is not None and is_number and (facts is None or facts.is_module):
+        return [], f"`{short(held)}` keeps the number after the call, and a symbol has no value outside of the graph"
     names = {part.id for part in bound if isinstance(part, ast.Name)}
     conditions: dict[str, None] = {}
     for name, node, test in _deciders(site, statement, names, is_number=is_number):

@@ -13,6 +13,8 @@ def _nonzero_as_operator(x: {torch}.Tensor) -> {torch}.Tensor:
 _NONZERO_FAKE = """
 @_nonzero_as_operator.register_fake
 def _nonzero_fake(x):
+    if any(type(each) is int and each == 0 for each in x.shape):  # Inductor looks nothing up in an empty tensor
+        return x.new_empty((0, x.dim()), dtype={torch}.int64)
     if x.nonzero_memo is None:
         shapes = {torch}.library.get_ctx()._shape_env
         x.nonzero_memo = {torch}._library.fake_impl.allocate_size(shapes, 0, None)
@@ -69,6 +71,28 @@ def _numbers_in_graph(x):
     if not isinstance(x, {torch}.Tensor) or x.dim() != 1:
         return x.tolist()
     return [_number_in_graph(each) for each in x.unbind(0)]
+'''
+KEPT = '''
+{operator}
+def {name}_as_operator({names}, iou_threshold, autocast):
+    """How many boxes `{spelled}` keeps is a symbol in the graph."""
+    if not autocast:
+        return {spelled}({names}, iou_threshold)
+    with {torch}.autocast(boxes.device.type):  # a graph runs without the one around it
+        return {spelled}({names}, iou_threshold)
+'''
+KEPT_FAKE = """
+@{name}_as_operator.register_fake
+def {name}_fake({names}, iou_threshold, autocast):
+    empty, shapes = type(boxes.shape[0]) is int and boxes.shape[0] == 0, {torch}.library.get_ctx()._shape_env
+    size = 0 if empty else {torch}._library.fake_impl.allocate_size(shapes, 0, None)
+    return boxes.new_empty((size,), dtype={torch}.int64)
+"""
+KEPT_IN_GRAPH = '''
+def {name}_in_graph({names}, iou_threshold):
+    """`{spelled}` in a form that torch.compile keeps in one graph."""
+    autocast = {torch}.is_autocast_enabled(boxes.device.type)
+    return {name}_as_operator({names}, iou_threshold, autocast)
 '''
 TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "_nonzero_as_operator": (_NONZERO, ("_nonzero_fake",)),
