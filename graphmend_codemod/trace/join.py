@@ -256,7 +256,9 @@ def _elsewhere(site: Site) -> str:
         return "The code is in no file (`python -c`, `exec`): put it into one of the project to have it fixed."
     if site.place.path.startswith("python3."):
         return "The break is in Python's own library: keep the call outside the compiled region."
-    package = site.place.path.removeprefix("site-packages/").partition("/")[0]
+    path = site.place.path
+    checkout = path.startswith(("../", "/")) or path[1:2] == ":"  # an editable installation, or a folder on PYTHONPATH
+    package = f"`{path.rpartition('/')[0]}`" if checkout else path.removeprefix("site-packages/").partition("/")[0]
     return (
         f"The break is in {package}, not in this project: look for a newer version of it, report it there, or let "
         "`graphmend migrate` work on a checkout of it."

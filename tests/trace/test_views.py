@@ -116,6 +116,28 @@ def test_break_in_a_library_is_told_apart_with_the_line_that_calls_it(folder: Pa
     assert "The break is in zoo, not in this project" in shown
 
 
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ("../vision/zoo/layers.py", "`../vision/zoo`"),
+        ("/opt/zoo/layers.py", "`/opt/zoo`"),
+        ("C:/zoo/layers.py", "`C:/zoo`"),
+        ("site-packages/zoo.py", "zoo.py"),
+    ],
+)
+def test_break_in_a_checkout_beside_the_project_names_its_folder(folder: Path, path: str, named: str) -> None:
+    found = traced(folder)
+    moved = replace(
+        found.sites[1],
+        place=SourceLine(path, 7, "forward", LIBRARY),
+        own=SourceLine("model.py", 15, "forward"),
+        own_source="return y - 1",
+        source="",
+    )
+    (answer,) = join(replace(found, sites=(moved,)), load_settings(folder), cache=False).answers
+    assert any(f"The break is in {named}, not in this project" in step for step in answer.steps)
+
+
 def test_break_in_code_of_no_file_is_not_said_to_be_a_library_s(folder: Path) -> None:
     trace = traced(folder)
     place = SourceLine("<string>", 4, "f", LIBRARY)
