@@ -237,6 +237,7 @@ def test_torchscript_passes_by_what_only_torch_compile_reads() -> None:
     assert torch.equal(*results)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_inductor_takes_rows_of_a_tensor_without_any() -> None:
     after, _ = fixed(_ROWS, **_CODE)
     source = register(after)
