@@ -142,7 +142,7 @@ def test_callers_that_give_numbers_leave_the_function_alone() -> None:
         ),
         ("many = random.randint(1, 3)\nx = x[:many]", "uses a random number as a size"),
         ("for rnn in self.rnns:\n    x = rnn(x)[0]", "calls a recurrent layer"),
-        ("x = self.rnn(x)[0]", "calls a recurrent layer"),
+        ("x = self.rnns[0](x)[0]", "calls a recurrent layer"),
         ("x = self.gru(x)[0]", "calls a recurrent layer"),
         ("layer = copy.deepcopy(self.linear)\nx = layer(x)", "copies a module or a tensor"),
         ("x = torch.stack([x[i, :n].sum() for i, n in enumerate(lengths)])", "uses a tensor as a size"),

@@ -345,8 +345,8 @@ def test_packed_sequences_are_one_graph_with_the_gradients_of_eager_mode() -> No
         ("x * 2, out, h", "x * 2, packed.data, h", "is a packed sequence that is used again"),
         (
             "        out, sizes = pad",
-            "        h = h + 1\n        out, sizes = pad",
-            "is not padded by the next statement",
+            "        h = h + out.data.sum()\n        out, sizes = pad",
+            "the next statements do not pad the packed sequence",
         ),
         ("(out, lengths, True, False)", "(out, lengths, len(x) > 2, False)", "is no constant"),
         ("self.gru(x, start)[0]", "self.gru(input=x)[0]", "arguments other than"),

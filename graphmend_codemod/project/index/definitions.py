@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from graphmend_codemod.project.index import families
 from graphmend_codemod.project.index.modules import PackageLayout
-from graphmend_codemod.project.summary.computing import MARKS_CONSTANT
+from graphmend_codemod.project.summary.computing import MAKES_OPERATOR, MARKS_CONSTANT
 from graphmend_codemod.project.summary.records import Binding, ClassSummary, FunctionSummary, ModuleSummary
 
 Load = Callable[[str], "ModuleSummary | None"]
@@ -61,6 +61,12 @@ class Module:
             if item.outer:
                 module.scopes.add(item.outer)
         return module
+
+
+def _keeps_out(decorator: FunctionSummary, spelled: str) -> bool:
+    """True for a decorator of the module that marks a constant, or makes an operator, with arguments or without."""
+    marks = {MAKES_OPERATOR} if spelled.endswith("()") else {MAKES_OPERATOR, MARKS_CONSTANT}
+    return not marks.isdisjoint(decorator.returned)
 
 
 def _is_overload(function: FunctionSummary) -> bool:
@@ -368,8 +374,8 @@ class Definitions:
 
     def is_disabled(self, module: Module, function: FunctionSummary) -> bool:
         """True when a decorator keeps what is inside the function out of every graph, or compiles it by other means."""
-        own = (module.functions.get(name) for name in function.decorators)
-        return any(each is not None and MARKS_CONSTANT in each.returned for each in own) or any(
+        own = ((module.functions.get(name.removesuffix("()")), name) for name in function.decorators)
+        return any(each is not None and _keeps_out(each, name) for each, name in own) or any(
             name in families.STOPS or name.startswith(families.OTHER_COMPILERS)
             for name in self.decorators(module, function)
         )

@@ -6,7 +6,7 @@ Such a function changes none of its arguments and nothing outside, so it does th
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from graphmend_codemod.analysis import aliasing, torch_api
 
@@ -36,13 +36,46 @@ _KNOWN = frozenset(
 
 
 MARKS_CONSTANT = "marks a constant"
+MAKES_OPERATOR = "makes an operator"
 """How a summary notes a decorator that does what `torch.compiler.assume_constant_result` does."""
 
 
-def marks_constant(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def decorates(node: ast.FunctionDef | ast.AsyncFunctionDef, *, operators: bool) -> Iterator[str]:
+    """What a decorator makes of a function; `operators` is true where the module may register some."""
+    if _marks_constant(node):
+        yield MARKS_CONSTANT
+    if operators and _makes_operator(node):
+        yield MAKES_OPERATOR
+
+
+def _marks_constant(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """True for a function with `function._dynamo_marked_constant = True`: Dynamo calls what has that, and no more."""
     targets = [each.targets[0] for each in node.body if isinstance(each, ast.Assign)]
     return any(isinstance(each, ast.Attribute) and each.attr == "_dynamo_marked_constant" for each in targets)
+
+
+def _makes_operator(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """True for a decorator that gives an operator for what it decorates: Dynamo does not look into that.
+
+    One that registers the function and gives it back as it is leaves it to be traced.
+    """
+    registers = any(
+        isinstance(part, ast.Attribute)
+        and part.attr in _REGISTERS
+        and isinstance(part.value, ast.Attribute)
+        and part.value.attr == "library"
+        for part in ast.walk(node)
+    )
+    given: set[str] = set()
+    for function in (node, *(each for each in node.body if isinstance(each, ast.FunctionDef))) if registers else ():
+        given.update(each.arg for each in function.args.args)
+        last = function.body[-1]
+        if isinstance(last, ast.Return) and isinstance(last.value, ast.Name) and last.value.id in given:
+            return False
+    return registers
+
+
+_REGISTERS = frozenset({"define", "custom_op", "triton_op"})
 
 
 def only_computes(node: ast.FunctionDef | ast.AsyncFunctionDef, calls: Collection[str], local: Collection[str]) -> bool:

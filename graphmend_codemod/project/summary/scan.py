@@ -17,7 +17,7 @@ from graphmend_codemod.project.summary.candidates import (
     is_python_annotation,
 )
 from graphmend_codemod.project.summary.check_functions import noted
-from graphmend_codemod.project.summary.computing import COMPUTES, MARKS_CONSTANT, marks_constant, only_computes
+from graphmend_codemod.project.summary.computing import COMPUTES, decorates, only_computes
 from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS, may_swallow
 from graphmend_codemod.project.summary.logger_functions import makes_logger
 from graphmend_codemod.project.summary.python_attributes import Held
@@ -373,10 +373,10 @@ def _note_effects(
     outer: str,
 ) -> None:
     """Notes, among what the function returns, what it does besides computing it."""
-    if not owner and not outer and only_computes(node, body.calls, local):
-        body.returned[COMPUTES] = None
-    if not owner and not outer and marks_constant(node):
-        body.returned[MARKS_CONSTANT] = None
+    if not owner and not outer:
+        body.returned.update(dict.fromkeys(decorates(node, operators=body.lines.makes_operators)))
+        if only_computes(node, body.calls, local):
+            body.returned[COMPUTES] = None
     suppresses = any(each.endswith("suppress()") for each in body.returned)
     if suppresses or ((node.name in LEAVES or decorators) and may_swallow(node, decorators)):
         body.returned[SWALLOWS] = None

@@ -28,6 +28,7 @@ class Lines:
         self.has_class_methods = "@classmethod" in text
         self.switches_off = ".disable" in text
         self.makes_loggers = "getLogger(" in text and _LOGGING.search(text) is not None
+        self.makes_operators = "library.define" in text or "library.custom_op" in text
         self.foreign: set[str] = set()
         self._keeps_integers: bool | None = None
         self._text = text

@@ -65,10 +65,12 @@ statements behind one are taken in where it gives an object that no graph holds.
 on what it is given, with its parameters as inputs. Compiled graphs hold these parameters themselves: after one is
 replaced by another (not after it changed in place, as optimizers and `load_state_dict` do), call
 `torch.compiler.reset()`. Autocast, `torch.export`, subclasses of tensors and layers of other classes are told apart
-while tracing, and break the graph as before.
+while tracing, and break the graph as before. Where the constructor chooses the class, `getattr(nn, kind)(...)` or one
+of a table, the compile path takes any of torch's three.
 
 **Packed sequences.** Statements one after the other that pack a padded tensor, run such a layer and pad again
-(`pack_padded_sequence`, `self.lstm`, `pad_packed_sequence`) become one operator, which does the same. Without
+(`pack_padded_sequence`, `self.lstm`, `pad_packed_sequence`) become one operator, which does the same; assignments that
+do not use the packed sequence may stand between them. Where the last states alone are used, nothing is padded. Without
 `total_length` the longest length is a number that the graph carries as a symbol, and what later asks for it breaks the
 graph or cannot be compiled. The gradient turns autograd on inside of the operator, for which torch has no public way.
 Where the packed sequence itself is used elsewhere, nothing is written.
@@ -86,6 +88,7 @@ from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, R
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.outlining.recurrent_layers import layers_in
+from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 from graphmend_codemod.rules.proofs.untraced.tests import tested
@@ -131,6 +134,8 @@ _STATEMENTS = (*_SIMPLE, ast.If, ast.While, ast.For, ast.Assert)
 @rule.on(*_STATEMENTS, lines=untraced.lines)
 def untraced_call(site: Site, statement: ast.stmt) -> Diagnostic | None:
     """`numbers, places, counts = torch.unique(x, return_inverse=True, return_counts=True)`."""
+    if site.function in HELPERS:
+        return None
     for node in untraced.suspects(site).of(statement):
         each = untraced.break_at(site, node)
         if each is not None and any(part is node for part in untraced.evaluated(site, statement)):

@@ -49,35 +49,54 @@ def edit(site: Site, statement: ast.stmt, layer: ast.Attribute) -> Edit | None:
     first = _before(site, body, position, ran.call.args[0])
     if first is None:
         return None
-    packed = _taken(body[first])
-    padded = _taken(body[position + 1]) if position + 1 < len(body) else None
-    own = site.evaluator.scope.self_name
-    if padded is None or site.resolve(padded.call.func) != _PADS or own is None:
-        raise NotProven("the packed sequence is not padded by the next statement; manually pad it with `total_length`")
-    out = ran.targets[0]
-    if not isinstance(out, ast.Name) or not _is_name(padded.call.args[:1], out.id):
-        raise NotProven(f"`{speculation.short(padded.call)}` does not pad what the layer returns")
+    packed, out, own = _taken(body[first]), ran.targets[0], site.evaluator.scope.self_name
     assert packed is not None
-    return _Region(site, packed, ran, padded, layer, own).edit(body[first])
+    if not isinstance(out, ast.Name) or own is None:
+        raise NotProven(f"`{speculation.short(out)}` is no name")
+    last = _after(site, body, position, out.id)
+    padded = _taken(body[last]) if last is not None else None
+    if padded is None and (len(ran.targets) != 2 or site.live_after(out.id)):
+        raise NotProven("the next statements do not pad the packed sequence; manually pad it with `total_length`")
+    between = [each for each in body[first + 1 : position] if not _flattens(each)]
+    behind = list(body[position + 1 : last]) if last is not None else []
+    return _Region(site, packed, ran, padded, between, behind, layer, own).edit(body[first])
 
 
 def _before(site: Site, body: Sequence[ast.stmt], position: int, given: ast.expr) -> int | None:
-    """Where the statement before `position` packs what is given; `flatten_parameters()` may stand between them."""
+    """Where a statement before `position` packs what is given; others that do not use it may stand between them."""
     for number in range(position - 1, -1, -1):
         packed = _taken(body[number])
         if packed is not None and site.resolve(packed.call.func) == _PACKS:
             target = packed.statement.targets[0]
             return number if isinstance(target, ast.Name) and _is_name([given], target.id) else None
-        if not _flattens(body[number]):
+        if not isinstance(given, ast.Name) or not (_flattens(body[number]) or _is_apart(body[number], given.id)):
             return None
     return None
 
 
+def _after(site: Site, body: Sequence[ast.stmt], position: int, out: str) -> int | None:
+    """Where a statement behind `position` pads what the layer gave, none between them using it."""
+    for number in range(position + 1, len(body)):
+        padded = _taken(body[number])
+        if padded is not None and site.resolve(padded.call.func) == _PADS and _is_name(padded.call.args[:1], out):
+            return number
+        if not _is_apart(body[number], out):
+            return None
+    return None
+
+
+def _is_apart(statement: ast.stmt, name: str) -> bool:
+    """True for an assignment to names that does not touch a packed sequence."""
+    names = [part.id for part in walk(statement) if isinstance(part, ast.Name)]
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return bool(targets) and all(isinstance(each, ast.Name) for each in targets) and name not in names
+
+
 def _flattens(statement: ast.stmt) -> bool:
     """True for `self.rnn.flatten_parameters()`, also where torch.compile passes it by."""
-    if isinstance(statement, ast.If) and len(statement.body) == 1 and not statement.orelse:
-        eager = is_not(statement.test)
-        return eager and asks_for_compiler(statement.test) and _flattens(statement.body[0])
+    if isinstance(statement, ast.If) and asks_for_compiler(statement.test):
+        eager = statement.body if is_not(statement.test) else statement.orelse
+        return len(statement.body) == len(eager) == 1 and _flattens(eager[0])
     called = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
     return isinstance(called, ast.Attribute) and called.attr == "flatten_parameters"
 
@@ -99,29 +118,44 @@ def _is_name(nodes: list[ast.expr], name: str) -> bool:
 
 
 class _Region:
-    def __init__(self, site: Site, packed: _Call, ran: _Call, padded: _Call, layer: ast.Attribute, own: str) -> None:
+    """What packs, runs the layer and pads, with statements in between; `padded` is None where states alone are used."""
+
+    def __init__(
+        self,
+        site: Site,
+        packed: _Call,
+        ran: _Call,
+        padded: _Call | None,
+        between: list[ast.stmt],
+        behind: list[ast.stmt],
+        layer: ast.Attribute,
+        own: str,
+    ) -> None:
         self._site = site
         self._packed, self._ran, self._padded = packed, ran, padded
+        self._between, self._behind = between, behind
         self._layer = layer
         self._own = own
-        self._taken = {(1, 1): "[0]", (2, 1): "[:2]", (1, 2): "[::2]"}.get((len(ran.targets), len(padded.targets)), "")
         self._pack = self._options(packed.call, ["input", "lengths", "batch_first", "enforce_sorted"], 2)
-        self._pad = self._options(padded.call, ["sequence", "batch_first", "padding_value", "total_length"], 1)
+        pad = ["sequence", "batch_first", "padding_value", "total_length"]
+        self._pad = {} if padded is None else self._options(padded.call, pad, 1)
 
     def edit(self, first: ast.stmt) -> Edit:
         site, layer = self._site, self._layer
         demand_torch(site)
         self._check_targets()
-        start, end = site.span(first), site.span(self._padded.statement)
+        last = self._ran.statement if self._padded is None else self._padded.statement
+        start, end = site.span(first), site.span(last)
         whole = Span(start.start_line, start.start_column, end.end_line, end.end_column)
         site_first = site.at(first) or site
         conditions = ["torch.compiler.is_dynamo_compiling()", self._condition(site_first)]
-        operator = f"_packed_{layer.attr.strip('_')}_operator"
+        operator = f"_{'packed' if self._padded is not None else 'last'}_{layer.attr.strip('_')}_operator"
         chosen = recurrent.choice(site, layer, operator) if site.scripted else None
         if chosen is not None:
             conditions = [site.compiling]
         text = f"{self._results()} = {self._call(operator if chosen is None else chosen.name)}"
-        path = under(site.header("if", conditions), _COMMENT, text) + "\nelse:\n    "
+        lines = [*map(site.text, self._between), text, *map(site.text, self._behind)]
+        path = under(site.header("if", conditions), _COMMENT, *lines) + "\nelse:\n    "
         helpers = (
             *recurrent.common(site),
             *unbacked_helpers(site, {"_number_in_graph"}),
@@ -146,16 +180,21 @@ class _Region:
         return given
 
     def _check_targets(self) -> None:
-        """NotProven where something reads the packed sequences afterwards."""
-        last = self._site.at(self._padded.statement)
-        if last is None or len(self._ran.targets) > 2 or len(self._padded.targets) > 2:
+        """NotProven where something reads the packed sequences afterwards, or the results are not bound one by one."""
+        padded = [] if self._padded is None else self._padded.targets
+        last = self._site.at(self._ran.statement if self._padded is None else self._padded.statement)
+        if last is None or len(self._ran.targets) > 2 or len(padded) > 2:
             raise NotProven("the results are not bound one by one")
-        targets = (*self._ran.targets[1:], *self._padded.targets)
+        targets = (*self._ran.targets[1:], *padded)
         bound = {part.id for each in targets for part in walk(each) if isinstance(part, ast.Name)}
         for target in (*self._packed.targets, self._ran.targets[0]):
             name = target.id if isinstance(target, ast.Name) else ""
             if name not in bound and last.live_after(name):
                 raise NotProven(f"`{name}` is a packed sequence that is used again; manually use the padded one")
+        own = {each.id for line in self._between for each in line.targets if isinstance(each, ast.Name)}  # type: ignore[attr-defined]
+        asked = [self._pack["input"], self._pack["lengths"]]
+        if any(isinstance(part, ast.Name) and part.id in own for each in asked for part in walk(each)):
+            raise NotProven("a statement behind the one that packs binds a name that this one reads")
 
     def _condition(self, site: Site) -> str:
         given = self._pack["input"]
@@ -165,24 +204,22 @@ class _Region:
             lengths = lengths.func if isinstance(lengths, ast.Call) else lengths.value
         if isinstance(lengths, ast.Name) and site.evaluator.scope.is_local(lengths.id):
             names[lengths.id] = None
+        # What is bound between packing and the layer cannot be asked before.
+        own = {part.id for line in self._between for part in walk(line) if isinstance(part, ast.Name)}
         for state in self._states():
-            names.update(dict.fromkeys(recurrent.names_in(self._site, state)))
+            names.update((each, None) for each in recurrent.names_in(self._site, state) if each not in own)
         if not names:
             raise NotProven(f"cannot infer that `{speculation.short(self._pack['input'])}` is a Tensor")
         kind = kind_of(self._site, self._layer)
         return f'_fits_recurrent({self._own}, "{self._layer.attr}", torch.nn.{kind}, {", ".join(names)})'
 
     def _states(self) -> list[ast.expr]:
-        call = self._ran.call
-        states = [*call.args[1:], *(word.value for word in call.keywords if word.arg == "hx")]
-        if len(states) > 1 or len(states) != len(call.args) - 1 + len(call.keywords):
-            raise NotProven(f"`{speculation.short(call)}` has arguments other than the input and the first state")
-        return states
+        return recurrent.arguments(self._ran.call)[1:]
 
     def _results(self) -> str:
         """The targets of the results in the order of the operator's: padded, the last states, lengths."""
-        ran, padded = self._ran.targets, self._padded.targets
-        return ", ".join(self._site.text(each) for each in (padded[0], *ran[1:], *padded[1:]))
+        ran, padded = self._ran.targets, [] if self._padded is None else self._padded.targets
+        return ", ".join(self._site.text(each) for each in (*padded[:1], *ran[1:], *padded[1:]))
 
     def _call(self, operator: str) -> str:
         site = self._site
@@ -192,7 +229,15 @@ class _Region:
             given_none = isinstance(total, (ast.Name, ast.Attribute))
             steps = f"{steps} if {site.text(total)} is None else {site.text(total)}" if given_none else site.text(total)
         given = [self._own, site.text(self._pack["input"]), lengths, steps, *map(site.text, self._states())]
-        return site.call(f"{operator}(", given, deeper=1, after=f"){self._taken}")
+        if self._padded is None:
+            return site.call(f"{operator}(", [*given[:3], *given[4:]], deeper=1, after=")")
+        taken = {(1, 1): "[0]", (2, 1): "[:2]", (1, 2): "[::2]"}
+        return site.call(
+            f"{operator}(",
+            given,
+            deeper=1,
+            after=f"){taken.get((len(self._ran.targets), len(self._padded.targets)), '')}",
+        )
 
     def _operator(self, operator: str) -> Helper:
         site, own = self._site, self._own
@@ -200,28 +245,39 @@ class _Region:
         firsts = ", ".join(_text(each.get("batch_first")) for each in (self._pack, self._pad))
         pack = _words(self._pack, ["batch_first", "enforce_sorted"])
         pad = _words(self._pad, ["batch_first", "padding_value"])
-        state = "(h, c)" if kind == "LSTM" else "h"
-        source = "\n".join(
-            [
-                "@_one_operator(",
-                f'    "{self._layer.attr}",',
-                f"    shapes=lambda {own}, x, lengths, steps, *_: _packed_shapes({name}, x, steps, {firsts}),",
-                f"    nested={'(0, (1, 2), 3)' if kind == 'LSTM' else '(0, 1, 2)'},",
-                "    untraced=True,",
-                ")",
-                "@_with_own_gradient",
-                f"def {operator}({own}, x, lengths, steps, *state):",
-                f'    """`{name}` on packed sequences as one operator for torch.compile."""',
-                f"    packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths{pack})",
-                f"    out, {state} = {name}(packed, *state)",
-                f"    out, lengths = torch.nn.utils.rnn.pad_packed_sequence(out{pad}, total_length=steps)",
-                f"    return out, {state}, lengths",
-            ]
-        )
+        state = {"LSTM": "(h, c)", "RNNBase": "last"}.get(kind, "h")
+        whole = self._padded is not None
+        steps = "steps, " if whole else ""
+        shapes = f"_packed_shapes({name}, x, {'steps' if whole else 1}, {firsts}){'' if whole else '[1:-1]'}"
+        source = [
+            "@_one_operator(",
+            f'    "{self._layer.attr}",',
+            f"    shapes=lambda {own}, x, lengths, {steps}*_: {shapes},",
+            f"    nested={(_NESTED if whole else _LAST)[kind]},",
+            "    untraced=True,",
+            ")",
+            "@_with_own_gradient",
+            f"def {operator}({own}, x, lengths, {steps}*state):",
+            f'    """`{name}` on packed sequences as one operator for torch.compile."""',
+            f"    packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths{pack})",
+            f"    {'out' if whole else '_'}, {state} = {name}(packed, *state)",
+        ]
+        if whole:
+            source.append(f"    out, lengths = torch.nn.utils.rnn.pad_packed_sequence(out{pad}, total_length=steps)")
+        source.append(f"    return out, {state}, lengths" if whole else f"    return {state}")
         after = (*definition_before(site), "_one_operator", "_packed_shapes", "_with_own_gradient")
-        return Helper(operator, source, after=after)
+        return Helper(operator, "\n".join(source), after=after)
 
 
+_NESTED = {
+    "LSTM": "(0, (1, 2), 3)",
+    "GRU": "(0, 1, 2)",
+    "RNN": "(0, 1, 2)",
+    "RNNBase": "{3: (0, 1, 2), 4: (0, (1, 2), 3)}",
+}
+"""The padded tensor, the last states, and lengths."""
+_LAST = {"LSTM": "(0, 1)", "GRU": "0", "RNN": "0", "RNNBase": "{1: 0, 2: (0, 1)}"}
+"""The last states alone."""
 _AFTER = {
     "_packed_shapes": ("_recurrent_shapes",),
     "_with_own_gradient": (),

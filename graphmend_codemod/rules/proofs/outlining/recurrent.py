@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_name, is_none
-from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import elements_of, is_integer, is_name, is_none
+from graphmend_codemod.analysis.scope import children, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
@@ -31,24 +31,30 @@ def edit(site: Site, statement: ast.stmt, layers: list[ast.Attribute]) -> Edit:
     """The compile path in front of the statement; NotProven where it does more with a layer than call it."""
     demand_torch(site)
     outer = {id(child): part for part in (statement, *walk_in_layers(statement)) for child in children(part)}
+    compiling = "torch.compiler.is_dynamo_compiling()"
     if all(_flattens(outer, layer) for layer in layers):
-        parts = ("if not torch.compiler.is_dynamo_compiling():\n    ", site.original(statement, 1))
-        return Edit((Replacement(site.span(statement), parts),), imports=("torch",))
+        asked = [_is_any_kind(site, layer) for layer in layers if kind_of(site, layer) == "RNNBase"]
+        head = under(site.header("if", [compiling, *asked]), "pass") + "\nelse:\n    "
+        parts = (head if asked else f"if not {compiling}:\n    ", site.original(statement, 1))
+        helpers = (_shared("_is_recurrent"),) if asked else ()
+        return Edit((Replacement(site.span(statement), parts),), imports=("torch",), helpers=helpers)
     written: dict[int, tuple[ast.expr, str]] = {}
-    conditions = ["torch.compiler.is_dynamo_compiling()"]
+    conditions = [compiling]
     helpers: dict[str, Helper] = {}
     for layer in layers:
         further = outer[id(layer)]
         if isinstance(further, ast.Call) and further.func is layer:
             conditions.append(_condition(site, layer, further))
             operator = operator_name(site, layer.attr)
-            arguments = [site.text(layer.value), *map(site.text, further.args)]
+            given = [site.text(layer.value), *map(site.text, arguments(further))]
             helpers[operator] = _operator(site, layer, operator)
             if site.scripted:
                 helpers[f"{operator} or not"] = choice(site, layer, operator)
                 operator = helpers[f"{operator} or not"].name
-            written[id(further)] = (further, f"{operator}({', '.join(arguments)})")
+            written[id(further)] = (further, f"{operator}({', '.join(given)})")
         elif isinstance(further, ast.Attribute) and further.attr in _NUMBERS and isinstance(further.ctx, ast.Load):
+            if kind_of(site, layer) == "RNNBase":
+                conditions.append(_is_any_kind(site, layer))
             text = f'_number_of_layer({site.text(layer.value)}, "{layer.attr}", "{further.attr}")'
             written[id(further)] = (further, text)
         else:
@@ -61,6 +67,13 @@ def edit(site: Site, statement: ast.stmt, layers: list[ast.Attribute]) -> Edit:
     )
 
 
+def _is_any_kind(site: Site, layer: ast.Attribute) -> str:
+    """The condition for a layer that is read, not called, and whose class the constructor chooses."""
+    if site.scripted:
+        raise NotProven("the constructor chooses the class of the layer, which TorchScript cannot ask")
+    return f'_is_recurrent({site.text(layer.value)}, "{layer.attr}", torch.nn.RNNBase, "cpu")'
+
+
 def _flattens(outer: dict[int, ast.AST], layer: ast.Attribute) -> bool:
     """True for `self.lstm.flatten_parameters()`, which changes where parameters lie and nothing else."""
     method = outer[id(layer)]
@@ -70,10 +83,8 @@ def _flattens(outer: dict[int, ast.AST], layer: ast.Attribute) -> bool:
 
 
 def _condition(site: Site, layer: ast.Attribute, call: ast.Call) -> str:
-    if call.keywords or not 1 <= len(call.args) <= 2:
-        raise NotProven(f"`{speculation.short(call)}` has arguments other than the input and the first state")
     names: dict[str, None] = {}
-    for given in call.args:
+    for given in arguments(call):
         names.update(dict.fromkeys(names_in(site, given)))
     if not names:
         raise NotProven(f"cannot infer that `{speculation.short(call.args[0])}` is a Tensor")
@@ -82,20 +93,32 @@ def _condition(site: Site, layer: ast.Attribute, call: ast.Call) -> str:
     return f'_fits_recurrent({own}, "{layer.attr}", torch.nn.{kind}, {", ".join(names)})'
 
 
+def arguments(call: ast.Call) -> list[ast.expr]:
+    """The input and, where it is given, the first state; NotProven for other arguments."""
+    found = [*call.args, *(word.value for word in call.keywords if word.arg == "hx")]
+    if not call.args or len(found) > 2 or len(found) != len(call.args) + len(call.keywords):
+        raise NotProven(f"`{speculation.short(call)}` has arguments other than the input and the first state")
+    return found
+
+
 def names_in(site: Site, given: ast.expr) -> Iterator[str]:
-    """The locals that an argument is made of, tensors first to be asked; NotProven for what is no tensor."""
+    """What an argument is made of, tensors first to be asked; NotProven for what is no tensor."""
     if is_none(given):
         return
     if isinstance(given, (ast.Tuple, ast.List)):
         for each in given.elts:
             yield from names_in(site, each)
         return
-    if isinstance(given, ast.Name):
-        if _is_packed(site, given.id):
+    base = _changed_in_layout(site, given)
+    if isinstance(base, ast.Name):
+        if _is_packed(site, base.id):
             raise NotProven(
-                f"`{given.id}` is a packed sequence, whose size depends on data; pass padded input, and mask the output"
+                f"`{base.id}` is a packed sequence, whose size depends on data; pass padded input, and mask the output"
             )
-        yield given.id
+        yield base.id
+        return
+    if _is_held(site, base):
+        yield site.text(base)
         return
     if isinstance(given, ast.Starred) or not site.value(given).is_tensor:
         raise NotProven(f"cannot infer that `{speculation.short(given)}` is a Tensor; give it a name before")
@@ -106,13 +129,47 @@ def names_in(site: Site, given: ast.expr) -> Iterator[str]:
             yield one.id  # type: ignore[attr-defined]
 
 
+def _changed_in_layout(site: Site, given: ast.expr) -> ast.expr:
+    """`x` for `x.transpose(0, 1).contiguous()` and `x[..., 1:]`, which of tensors are tensors."""
+    while True:
+        if isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and site.resolve(given.func) is None:
+            plain = given.func.attr in _LAYOUT and all(isinstance(each, ast.Constant) for each in given.args)
+            if not plain or given.keywords:
+                return given
+            given = given.func.value
+        elif isinstance(given, ast.Subscript) and all(map(_is_plain_index, elements_of(given.slice))):
+            given = given.value
+        else:
+            return given
+
+
+def _is_plain_index(part: ast.expr) -> bool:
+    bounds = (part.lower, part.upper, part.step) if isinstance(part, ast.Slice) else (part,)
+    return all(
+        each is None or is_integer(each) or (isinstance(each, ast.Constant) and each.value is ...) for each in bounds
+    )
+
+
+_LAYOUT = frozenset({"transpose", "contiguous", "detach", "clone", "float", "unsqueeze", "squeeze"})
+
+
+def _is_held(site: Site, node: ast.expr) -> bool:
+    """True for `self.hidden` and `state["hidden"]`, of which the header asks what they are."""
+    if isinstance(node, ast.Subscript):
+        text = isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
+        return text and isinstance(node.value, ast.Name)
+    own = isinstance(node, ast.Attribute) and is_name(node.value, site.evaluator.scope.self_name)
+    return own and not speculation.is_loud_property(site.evaluator, node.attr)  # type: ignore[attr-defined]
+
+
 def _is_packed(site: Site, name: str) -> bool:
-    """True where the function packs a sequence under this name."""
-    for node in walk_scope(site.evaluator.scope.node):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            bound = any(is_name(target, name) for target in node.targets)
-            if bound and (site.resolve(node.value.func) or "").rpartition(".")[2] in _PACKS:
-                return True
+    """True where the function packs a sequence under this name, and does so in any case."""
+    for body, position in site.place.blocks:
+        for node in body[:position]:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                bound = any(is_name(target, name) for target in node.targets)
+                if bound and (site.resolve(node.value.func) or "").rpartition(".")[2] in _PACKS:
+                    return True
     return False
 
 
@@ -153,10 +210,9 @@ def choice(site: Site, layer: ast.Attribute, operator: str) -> Helper:
 
 def common(site: Site) -> tuple[Helper, ...]:
     """What operators of recurrent layers share in a file."""
-    each = {}
-    for name in ("_is_recurrent", "_number_of_layer", "_fits_recurrent", "_recurrent_shapes"):
-        each[name] = part(RECURRENT, name)
-    return (
-        *one_operator(site),
-        *(Helper(name, text, after=("_one_operator",), shared=True) for name, text in each.items()),
-    )
+    names = ("_is_recurrent", "_number_of_layer", "_fits_recurrent", "_recurrent_shapes")
+    return (*one_operator(site), *map(_shared, names))
+
+
+def _shared(name: str) -> Helper:
+    return Helper(name, part(RECURRENT, name), after=("_one_operator",), shared=True)

@@ -62,17 +62,24 @@ def _is_recurrent(site: Site, function: ast.expr) -> bool:
     made = site.value(attribute).instance_of
     if attribute is function and made is not None:
         return _inherits_recurrent(site, made)
+    return may_be_recurrent(site, attribute.attr)
+
+
+def may_be_recurrent(site: Site, attribute: str) -> bool:
+    """True for an attribute that the class makes as one of several things, a recurrent layer among them."""
     calls = list(_made_for(site, attribute))
     names = [site.evaluator.scope.index.resolve(site.summary.name, dotted(each.func) or "?") for each in calls]
     return (
         any(_inherits_recurrent(site, each) for each in names if each is not None)
-        or any(isinstance(each.func, ast.Call) and _looks_up_recurrent(each.func, attribute.attr) for each in calls)
+        or any(isinstance(each.func, ast.Call) and _looks_up_recurrent(each.func, attribute) for each in calls)
         or any(_chosen_recurrent(site, each.func) for each in calls)
     )
 
 
 def _chosen_recurrent(site: Site, made: ast.expr) -> bool:
-    """True for `self.rnn_cell(...)` and `cell(...)` where something in the file makes that one of these classes."""
+    """True for `self.rnn_cell(...)`, `cells[kind](...)` where something in the file makes that one of these classes."""
+    while isinstance(made, ast.Subscript):
+        made = made.value
     name = last_name(made)
     own = isinstance(made, ast.Attribute) and is_name(made.value, site.evaluator.scope.self_name)
     classes = [part for part in walk_in_layers(made) if isinstance(part, ast.Attribute)]
@@ -86,18 +93,18 @@ def _chosen_recurrent(site: Site, made: ast.expr) -> bool:
 
 def holds_layer(site: Site, function: ast.Attribute, layer: str) -> bool:
     """True where the class of the instance gives the attribute that is called a layer of torch, among others."""
-    names = (dotted(each.func) or "" for each in _made_for(site, function))
+    names = (dotted(each.func) or "" for each in _made_for(site, function.attr))
     return any(name.rpartition(".")[2] == layer for name in names)
 
 
-def _made_for(site: Site, attribute: ast.Attribute) -> Iterator[ast.Call]:
+def _made_for(site: Site, attribute: str) -> Iterator[ast.Call]:
     """The calls in what the class of the instance assigns to one of its attributes, if that may be several things."""
     home = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
-    fact = site.evaluator.scope.attribute(attribute.attr)
+    fact = site.evaluator.scope.attribute(attribute)
     if fact is not None and fact.kind not in _UNCLEAR:
         return
     try:
-        values = calls_in(site.source.text).assigned(home, attribute.attr)
+        values = calls_in(site.source.text).assigned(home, attribute)
     except SourceError:
         return
     yield from (part for value in values for part in walk_in_layers(value) if isinstance(part, ast.Call))

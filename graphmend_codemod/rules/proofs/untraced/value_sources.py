@@ -14,6 +14,7 @@ from graphmend_codemod.analysis.callgraph import Definition, tree_of
 from graphmend_codemod.analysis.patterns import is_attribute, is_literal, is_name, last_name
 from graphmend_codemod.analysis.scope import dotted, parameter_names, parameters, walk_scope
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 from graphmend_codemod.rules.proofs.untraced.bindings import (
     appended_to,
     bound_to,
@@ -256,7 +257,8 @@ def _results(guess: Guess, source: Source, node: ast.Call, position: int | None 
         if given or any(isinstance(each, ast.Lambda) for each in bound_to(source.frame.node, name)):
             yield from (Source(each, source.frame) for each in node.args)  # `f(x)`, where `f` is given or a lambda
         return
-    yield from _returned(frame, position)
+    if frame.node.name not in HELPERS:  # these give numbers, whatever they are given
+        yield from _returned(frame, position)
 
 
 def _returned(frame: Frame, position: int | None) -> Iterator[Source]:

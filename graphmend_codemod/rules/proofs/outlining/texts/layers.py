@@ -218,7 +218,8 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
                     paths = [path for path in paths if "." not in path]  # the operator finds the others itself
             tensors += [operator.attrgetter(path)(owner) for path in paths]
             all_given = tensors, sizes, floats, form, number_of(owner, others), autocast
-            return put(trained(*all_given)[0] if torch.is_grad_enabled() else forward(*all_given), nested)
+            found = trained(*all_given)[0] if torch.is_grad_enabled() else forward(*all_given)
+            return put(found, nested[len(found)] if isinstance(nested, dict) else nested)
 
         outlined.code = code
         return outlined
@@ -230,9 +231,11 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
 RECURRENT = '''\
 @torch.compiler.assume_constant_result
 def _is_recurrent(owner: torch.nn.Module, name: str, kind: type, device: str) -> bool:
-    """True for a layer of exactly this class that a gradient may run again: cuDNN keeps the state of dropout."""
+    """True for a layer of exactly this class, of any for `RNNBase`, that a gradient may run again: cuDNN keeps the
+    state of dropout."""
     layer = getattr(owner, name)
-    return type(layer) is kind and (device == "cpu" or layer.dropout == 0)
+    kinds = (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN) if kind is torch.nn.RNNBase else (kind,)
+    return type(layer) in kinds and (device == "cpu" or layer.dropout == 0)
 
 
 @torch.compiler.assume_constant_result

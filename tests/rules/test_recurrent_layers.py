@@ -1,0 +1,159 @@
+"""Recurrent layers as operators: classes that the constructor chooses, states that are held, sequences packed early."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils._pytree import tree_leaves
+
+from tests.tools.fixes import checked, fixed
+
+X = torch.linspace(-1, 1, 3 * 5 * 4).reshape(3, 5, 4)
+LENGTHS = torch.tensor([2, 5, 3])
+
+_SOURCE = """
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+
+class Model(nn.Module):
+    kinds = {"lstm": nn.LSTM, "gru": nn.GRU}
+
+    def __init__(self, kind="lstm"):
+        super().__init__()
+        %s
+        self.hidden = None
+
+    def forward(self, x, lengths=None, state=None):
+        %s
+"""
+_MADE = (
+    "self.rnn = getattr(nn, kind.upper())(4, 6, batch_first=True)",
+    "self.rnn = nn.LSTM(4, 6, batch_first=True) if kind == 'lstm' else nn.GRU(4, 6, batch_first=True)",
+    "self.rnn = self.kinds[kind](4, 6, batch_first=True)",
+)
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    yield
+    sys.modules.pop("recurrent_subject", None)
+    torch._dynamo.reset()
+
+
+def compiled_like_eager(subject: Any, *given: Any, within: float) -> None:
+    whole: Any = torch.compile(subject, backend="aot_eager", fullgraph=True)
+    gradients = []
+    for call in (subject, whole):
+        subject.zero_grad()
+        found = [each for each in tree_leaves(call(*given)) if isinstance(each, torch.Tensor)]
+        sum(each.square().sum() for each in found).backward()
+        gradients.append([*found, *(each.grad for each in subject.parameters())])
+    torch.testing.assert_close(gradients[1], gradients[0], rtol=within, atol=within)
+
+
+def model(made: str, body: str, kind: str = "lstm") -> Any:
+    text = fixed(_SOURCE % (made, body), opaque=True)[0]
+    assert fixed(text, opaque=True)[0] == text
+    assert not checked(text, opaque=True).findings, "operators of graphmend's own are no findings"
+    module: Any = types.ModuleType("recurrent_subject")
+    sys.modules["recurrent_subject"] = module
+    exec(compile(text, "recurrent_subject.py", "exec"), vars(module))
+    torch.manual_seed(0)
+    return module.Model(kind)
+
+
+@pytest.mark.parametrize("made", _MADE, ids=["looked up", "chosen", "in a table"])
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_a_layer_of_either_class_is_one_operator(made: str, kind: str) -> None:
+    body = (
+        "self.rnn.flatten_parameters()\n        out, last = self.rnn(x)\n        return out * self.rnn.num_layers, last"
+    )
+    compiled_like_eager(model(made, body, kind), X, within=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_packed_sequences_of_which_only_the_last_state_is_used(kind: str) -> None:
+    body = (
+        "start = None\n        packed = pack_padded_sequence(x, lengths, True, enforce_sorted=False)\n"
+        "        _, last = self.rnn(packed, start)\n        return last"
+    )
+    compiled_like_eager(model(_MADE[1], body, kind), X, LENGTHS, within=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_statements_may_stand_between_the_layer_and_padding(kind: str) -> None:
+    body = (
+        "packed = pack_padded_sequence(x, lengths, True, enforce_sorted=False)\n        many = x.size(1)\n"
+        "        out, last = self.rnn(packed)\n        x = x * 2\n"
+        "        out = pad_packed_sequence(out, True, total_length=many)[0]\n        return out, x, last"
+    )
+    declined = checked(_SOURCE % (_MADE[1], body), opaque=True).findings
+    assert any("many" in (each.declined or "") for each in declined) or model(_MADE[1], body, kind)
+
+
+def test_a_state_that_the_module_holds_or_a_dict_gives() -> None:
+    body = (
+        "self.hidden = (x.new_zeros(1, 3, 6), x.new_ones(1, 3, 6))\n"
+        "        out, self.hidden = self.rnn(x, self.hidden)\n"
+        "        more, _ = self.rnn(out[..., :4], hx=(state['h'].transpose(0, 1).contiguous(), self.hidden[1]))\n"
+        "        return out, more"
+    )
+    subject = model("self.rnn = nn.LSTM(4, 6, batch_first=True)", body)
+    compiled_like_eager(subject, X, None, {"h": torch.ones(3, 1, 6)}, within=1e-5)
+
+
+class _Doubled(nn.GRU):
+    def forward(self, x: torch.Tensor, hx: Any = None) -> Any:
+        out, last = super().forward(x, hx)
+        return out * 2, last
+
+
+class _Plain(nn.Module):
+    num_layers = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.called = 0
+
+    def flatten_parameters(self) -> None:
+        self.called += 1
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return x * self.called, None
+
+
+@pytest.mark.parametrize("other", [_Doubled(4, 6, batch_first=True), _Plain()], ids=["subclass", "no recurrent layer"])
+def test_a_layer_of_another_class_runs_as_the_author_wrote(other: nn.Module) -> None:
+    body = "self.rnn.flatten_parameters()\n        out, _ = self.rnn(x)\n        return out * self.rnn.num_layers"
+    subject = model(_MADE[0], body)
+    subject.rnn = other
+    whole: Any = torch.compile(subject, backend="aot_eager")
+    first = whole(X)
+    if isinstance(other, _Plain):
+        assert other.called == 1
+        other.called = 0
+    torch.testing.assert_close(first, subject(X))
+
+
+def test_a_sequence_that_may_be_packed_is_asked_for() -> None:
+    body = (
+        "if lengths is not None:\n            x = pack_padded_sequence(x, lengths, True, enforce_sorted=False)\n"
+        "        out, _ = self.rnn(x)\n        if lengths is not None:\n"
+        "            out, _ = pad_packed_sequence(out, True)\n        return out"
+    )
+    text = fixed(_SOURCE % (_MADE[1], body), opaque=True)[0]
+    module: Any = types.ModuleType("recurrent_subject")
+    sys.modules["recurrent_subject"] = module
+    exec(compile(text, "recurrent_subject.py", "exec"), vars(module))
+    subject = module.Model()
+    compiled_like_eager(subject, X, within=1e-5)
+    whole: Any = torch.compile(subject, backend="aot_eager")
+    torch.testing.assert_close(whole(X, LENGTHS), subject(X, LENGTHS))
