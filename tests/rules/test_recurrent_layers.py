@@ -143,17 +143,23 @@ def test_a_layer_of_another_class_runs_as_the_author_wrote(other: nn.Module) -> 
     torch.testing.assert_close(first, subject(X))
 
 
-def test_a_sequence_that_may_be_packed_is_asked_for() -> None:
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_a_sequence_that_may_be_packed_is_one_graph_either_way(kind: str) -> None:
     body = (
         "if lengths is not None:\n            x = pack_padded_sequence(x, lengths, True, enforce_sorted=False)\n"
         "        out, _ = self.rnn(x)\n        if lengths is not None:\n"
         "            out, _ = pad_packed_sequence(out, True)\n        return out"
     )
-    text = fixed(_SOURCE % (_MADE[1], body), opaque=True)[0]
-    module: Any = types.ModuleType("recurrent_subject")
-    sys.modules["recurrent_subject"] = module
-    exec(compile(text, "recurrent_subject.py", "exec"), vars(module))
-    subject = module.Model()
+    subject = model(_MADE[1], body, kind)
     compiled_like_eager(subject, X, within=1e-5)
-    whole: Any = torch.compile(subject, backend="aot_eager")
-    torch.testing.assert_close(whole(X, LENGTHS), subject(X, LENGTHS))
+    compiled_like_eager(subject, X, LENGTHS, within=1e-5)
+    compiled_like_eager(subject, X, LENGTHS.tolist(), within=1e-5)
+
+
+def test_a_sequence_that_is_packed_in_another_case_than_it_is_padded_is_left_alone() -> None:
+    body = (
+        "if lengths is not None:\n            x = pack_padded_sequence(x, lengths, True, enforce_sorted=False)\n"
+        "        out, _ = self.rnn(x)\n        if state is not None:\n"
+        "            out, _ = pad_packed_sequence(out, True)\n        return out"
+    )
+    assert "_packed_rnn_operator" not in fixed(_SOURCE % (_MADE[1], body), opaque=True)[0]

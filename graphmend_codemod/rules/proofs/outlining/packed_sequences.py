@@ -12,8 +12,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import asks_for_compiler, is_literal, is_name, is_none, is_not
+from graphmend_codemod.analysis.patterns import (
+    asks_for_compiler,
+    elements_of,
+    is_literal,
+    is_name,
+    is_none,
+    is_not,
+    same,
+)
 from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.speculation import is_loud_property
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Span
 from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
@@ -21,6 +30,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import recurrent
 from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before
 from graphmend_codemod.rules.proofs.outlining.recurrent_layers import kind_of
+from graphmend_codemod.rules.proofs.outlining.shared_helpers import operator_name
 from graphmend_codemod.rules.proofs.outlining.texts import part
 from graphmend_codemod.rules.proofs.outlining.texts.layers import PACKED
 from graphmend_codemod.rules.proofs.outlining.unbacked import helpers as unbacked_helpers
@@ -46,38 +56,42 @@ def edit(site: Site, statement: ast.stmt, layer: ast.Attribute) -> Edit | None:
     ran = _taken(statement)
     if ran is None or ran.call.func is not layer or not ran.call.args:
         return None
-    first = _before(site, body, position, ran.call.args[0])
-    if first is None:
+    found = _before(site, body, position, ran.call.args[0])
+    if found is None:
         return None
-    packed, out, own = _taken(body[first]), ran.targets[0], site.evaluator.scope.self_name
+    first, test = found
+    packed, out, own = _taken(_only(body[first], test)), ran.targets[0], site.evaluator.scope.self_name
     assert packed is not None
     if not isinstance(out, ast.Name) or own is None:
         raise NotProven(f"`{speculation.short(out)}` is no name")
-    last = _after(site, body, position, out.id)
-    padded = _taken(body[last]) if last is not None else None
-    if padded is None and (len(ran.targets) != 2 or site.live_after(out.id)):
+    last = _after(site, body, position, out.id, test)
+    padded = _taken(_only(body[last], test)) if last is not None else None
+    if padded is None and (len(ran.targets) != 2 or site.live_after(out.id) or test is not None):
         raise NotProven("the next statements do not pad the packed sequence; manually pad it with `total_length`")
     between = [each for each in body[first + 1 : position] if not _flattens(each)]
     behind = list(body[position + 1 : last]) if last is not None else []
-    return _Region(site, packed, ran, padded, between, behind, layer, own).edit(body[first])
+    return _Region(site, packed, ran, padded, between, behind, layer, own, test).edit(body[first])
 
 
-def _before(site: Site, body: Sequence[ast.stmt], position: int, given: ast.expr) -> int | None:
-    """Where a statement before `position` packs what is given; others that do not use it may stand between them."""
+def _before(site: Site, body: Sequence[ast.stmt], position: int, given: ast.expr) -> tuple[int, ast.expr | None] | None:
+    """Where a statement before `position` packs what is given, and under which test; others may stand between them."""
     for number in range(position - 1, -1, -1):
-        packed = _taken(body[number])
+        test = _test_around(site, body[number])
+        packed = _taken(_only(body[number], test))
         if packed is not None and site.resolve(packed.call.func) == _PACKS:
             target = packed.statement.targets[0]
-            return number if isinstance(target, ast.Name) and _is_name([given], target.id) else None
+            return (number, test) if isinstance(target, ast.Name) and _is_name([given], target.id) else None
         if not isinstance(given, ast.Name) or not (_flattens(body[number]) or _is_apart(body[number], given.id)):
             return None
     return None
 
 
-def _after(site: Site, body: Sequence[ast.stmt], position: int, out: str) -> int | None:
-    """Where a statement behind `position` pads what the layer gave, none between them using it."""
+def _after(site: Site, body: Sequence[ast.stmt], position: int, out: str, test: ast.expr | None) -> int | None:
+    """Where a statement behind `position`, under the same test, pads what the layer gave, none between using it."""
     for number in range(position + 1, len(body)):
-        padded = _taken(body[number])
+        around = _test_around(site, body[number])
+        alike = (around is None) == (test is None) and (around is None or test is None or same(around, test))
+        padded = _taken(_only(body[number], around)) if alike else None
         if padded is not None and site.resolve(padded.call.func) == _PADS and _is_name(padded.call.args[:1], out):
             return number
         if not _is_apart(body[number], out):
@@ -85,11 +99,31 @@ def _after(site: Site, body: Sequence[ast.stmt], position: int, out: str) -> int
     return None
 
 
+def _test_around(site: Site, statement: ast.stmt) -> ast.expr | None:
+    """`lengths is not None` where one statement stands under that, or under an attribute of the instance."""
+    if not isinstance(statement, ast.If) or len(statement.body) != 1 or statement.orelse:
+        return None
+    test = statement.test
+    asked = test.left if isinstance(test, ast.Compare) and is_none(test.comparators[0]) else test
+    if isinstance(asked, ast.Attribute) and is_name(asked.value, site.evaluator.scope.self_name):
+        return None if is_loud_property(site.evaluator, asked.attr) else test
+    return test if isinstance(asked, ast.Name) and asked is not test else None
+
+
+def _only(statement: ast.stmt, test: ast.expr | None) -> ast.stmt:
+    """The statement itself, or the one that stands under the test."""
+    return statement.body[0] if test is not None and isinstance(statement, ast.If) else statement
+
+
 def _is_apart(statement: ast.stmt, name: str) -> bool:
-    """True for an assignment to names that does not touch a packed sequence."""
-    names = [part.id for part in walk(statement) if isinstance(part, ast.Name)]
+    """True for assignments to names, also under a test, that do not touch a packed sequence."""
+    if any(is_name(part, name) for part in walk(statement)):
+        return False
+    if isinstance(statement, ast.If):
+        return all(_is_apart(each, name) for each in (*statement.body, *statement.orelse))
     targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return bool(targets) and all(isinstance(each, ast.Name) for each in targets) and name not in names
+    names = (part for each in targets for part in elements_of(each))
+    return bool(targets) and all(isinstance(each, ast.Name) for each in names)
 
 
 def _flattens(statement: ast.stmt) -> bool:
@@ -130,12 +164,14 @@ class _Region:
         behind: list[ast.stmt],
         layer: ast.Attribute,
         own: str,
+        test: ast.expr | None,
     ) -> None:
         self._site = site
         self._packed, self._ran, self._padded = packed, ran, padded
         self._between, self._behind = between, behind
         self._layer = layer
         self._own = own
+        self._test = test
         self._pack = self._options(packed.call, ["input", "lengths", "batch_first", "enforce_sorted"], 2)
         pad = ["sequence", "batch_first", "padding_value", "total_length"]
         self._pad = {} if padded is None else self._options(padded.call, pad, 1)
@@ -154,16 +190,48 @@ class _Region:
         if chosen is not None:
             conditions = [site.compiling]
         text = f"{self._results()} = {self._call(operator if chosen is None else chosen.name)}"
-        lines = [*map(site.text, self._between), text, *map(site.text, self._behind)]
+        lines = [*self._copies(self._between), *self._either(text), *self._copies(self._behind)]
         path = under(site.header("if", conditions), _COMMENT, *lines) + "\nelse:\n    "
         helpers = (
             *recurrent.common(site),
             *unbacked_helpers(site, {"_number_in_graph"}),
             *(Helper(name, part(PACKED, name), after=after, shared=True) for name, after in _AFTER.items()),
             self._operator(operator),
+            *([] if self._test is None else [recurrent.operator(site, layer, self._plain)]),
             *([] if chosen is None else [chosen]),
         )
         return Edit((Replacement(whole, (path, Original(whole, 1))),), imports=("torch",), helpers=helpers)
+
+    @property
+    def _depth(self) -> int:
+        return 1 if self._test is None else 2
+
+    @property
+    def _plain(self) -> str:
+        """The name of the operator that runs the layer on what is not packed."""
+        return operator_name(self._site, self._layer.attr)
+
+    def _either(self, text: str) -> list[str]:
+        """The call on the packed sequence, and beside it the one on what is not packed where a test decides that."""
+        if self._test is None:
+            return [text]
+        if self._site.scripted:
+            raise NotProven("TorchScript compiles the function as well, and a test says whether the sequence is packed")
+        given = [self._own, *(self._site.text(each) for each in recurrent.arguments(self._ran.call))]
+        targets = ", ".join(map(self._site.text, self._ran.targets))
+        if self._ran.statement.value is not self._ran.call:
+            targets = f"{targets}, *_"
+        return [
+            f"if {self._site.text(self._test)}:",
+            f"    {text}",
+            "else:",
+            f"    {targets} = {self._plain}({', '.join(given)})",
+        ]
+
+    def _copies(self, statements: list[ast.stmt]) -> list[str]:
+        """The lines of statements that the compile path runs as well."""
+        whole = [ast.unparse(each) if isinstance(each, ast.If) else self._site.text(each) for each in statements]
+        return [line for text in whole for line in text.split("\n")]
 
     def _options(self, call: ast.Call, names: list[str], plain: int) -> dict[str, ast.expr]:
         """What a call gives by name; everything but the first arguments has to be a constant, or held by the module."""
@@ -187,11 +255,18 @@ class _Region:
             raise NotProven("the results are not bound one by one")
         targets = (*self._ran.targets[1:], *padded)
         bound = {part.id for each in targets for part in walk(each) if isinstance(part, ast.Name)}
+        if self._test is not None and (not padded or not _same_names(padded[0], self._ran.targets[0])):
+            raise NotProven("the padded tensor has another name than what the layer gives")
         for target in (*self._packed.targets, self._ran.targets[0]):
             name = target.id if isinstance(target, ast.Name) else ""
             if name not in bound and last.live_after(name):
                 raise NotProven(f"`{name}` is a packed sequence that is used again; manually use the padded one")
-        own = {each.id for line in self._between for each in line.targets if isinstance(each, ast.Name)}  # type: ignore[attr-defined]
+        own = {
+            part.id
+            for line in self._between
+            for part in walk(line)
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+        }
         asked = [self._pack["input"], self._pack["lengths"]]
         if any(isinstance(part, ast.Name) and part.id in own for each in asked for part in walk(each)):
             raise NotProven("a statement behind the one that packs binds a name that this one reads")
@@ -230,12 +305,12 @@ class _Region:
             steps = f"{steps} if {site.text(total)} is None else {site.text(total)}" if given_none else site.text(total)
         given = [self._own, site.text(self._pack["input"]), lengths, steps, *map(site.text, self._states())]
         if self._padded is None:
-            return site.call(f"{operator}(", [*given[:3], *given[4:]], deeper=1, after=")")
+            return site.call(f"{operator}(", [*given[:3], *given[4:]], deeper=self._depth, after=")")
         taken = {(1, 1): "[0]", (2, 1): "[:2]", (1, 2): "[::2]"}
         return site.call(
             f"{operator}(",
             given,
-            deeper=1,
+            deeper=self._depth,
             after=f"){taken.get((len(self._ran.targets), len(self._padded.targets)), '')}",
         )
 
@@ -267,6 +342,10 @@ class _Region:
         source.append(f"    return out, {state}, lengths" if whole else f"    return {state}")
         after = (*definition_before(site), "_one_operator", "_packed_shapes", "_with_own_gradient")
         return Helper(operator, "\n".join(source), after=after)
+
+
+def _same_names(one: ast.expr, other: ast.expr) -> bool:
+    return isinstance(one, ast.Name) and is_name(other, one.id)
 
 
 _NESTED = {

@@ -45,13 +45,13 @@ def edit(site: Site, statement: ast.stmt, layers: list[ast.Attribute]) -> Edit:
         further = outer[id(layer)]
         if isinstance(further, ast.Call) and further.func is layer:
             conditions.append(_condition(site, layer, further))
-            operator = operator_name(site, layer.attr)
+            name = operator_name(site, layer.attr)
             given = [site.text(layer.value), *map(site.text, arguments(further))]
-            helpers[operator] = _operator(site, layer, operator)
+            helpers[name] = operator(site, layer, name)
             if site.scripted:
-                helpers[f"{operator} or not"] = choice(site, layer, operator)
-                operator = helpers[f"{operator} or not"].name
-            written[id(further)] = (further, f"{operator}({', '.join(given)})")
+                helpers[f"{name} or not"] = choice(site, layer, name)
+                name = helpers[f"{name} or not"].name
+            written[id(further)] = (further, f"{name}({', '.join(given)})")
         elif isinstance(further, ast.Attribute) and further.attr in _NUMBERS and isinstance(further.ctx, ast.Load):
             if kind_of(site, layer) == "RNNBase":
                 conditions.append(_is_any_kind(site, layer))
@@ -173,7 +173,8 @@ def _is_packed(site: Site, name: str) -> bool:
     return False
 
 
-def _operator(site: Site, layer: ast.Attribute, operator: str) -> Helper:
+def operator(site: Site, layer: ast.Attribute, name: str) -> Helper:
+    """The operator of this name that runs the layer."""
     own, kind = site.text(layer.value), kind_of(site, layer) or ""
     text = site.text(layer)
     source = "\n".join(
@@ -184,12 +185,12 @@ def _operator(site: Site, layer: ast.Attribute, operator: str) -> Helper:
             f"    nested={NESTED[kind]},",
             "    untraced=True,",
             ")",
-            f"def {operator}({own}, *given):",
+            f"def {name}({own}, *given):",
             f'    """`{text}` as one operator for torch.compile."""',
             f"    return {text}(*given)",
         ]
     )
-    return Helper(operator, source, after=(*definition_before(site), "_one_operator", "_recurrent_shapes"))
+    return Helper(name, source, after=(*definition_before(site), "_one_operator", "_recurrent_shapes"))
 
 
 def choice(site: Site, layer: ast.Attribute, operator: str) -> Helper:

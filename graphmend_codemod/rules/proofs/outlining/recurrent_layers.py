@@ -45,8 +45,10 @@ def _attributes(site: Site) -> dict[str, str]:
     kinds = {name: torch_api.torch_module_class(callee) for name, callee in made.items()}
     found = {name: kind for name, kind in kinds.items() if kind in NESTED}
     unclear = [name for name in site.evaluator.scope.outline.words if name in facts.attributes and name not in made]
-    if any(map(is_named_recurrent, unclear)):
+    makes = any(f"{kind}(" in site.source.text for kind in NESTED)
+    if any(makes or is_named_recurrent(each) for each in unclear):
         from graphmend_codemod.rules.proofs.untraced.layers import may_be_recurrent  # a commit hook waits for it
 
-        found |= {name: "RNNBase" for name in unclear if is_named_recurrent(name) and may_be_recurrent(site, name)}
+        wanted = (name for name in unclear if makes or is_named_recurrent(name))
+        found |= {name: "RNNBase" for name in wanted if may_be_recurrent(site, name)}
     return found

@@ -62,12 +62,15 @@ def _is_recurrent(site: Site, function: ast.expr) -> bool:
     made = site.value(attribute).instance_of
     if attribute is function and made is not None:
         return _inherits_recurrent(site, made)
-    return may_be_recurrent(site, attribute.attr)
+    return may_be_recurrent(site, attribute.attr, held=True)
 
 
-def may_be_recurrent(site: Site, attribute: str) -> bool:
-    """True for an attribute that the class makes as one of several things, a recurrent layer among them."""
-    calls = list(_made_for(site, attribute))
+def may_be_recurrent(site: Site, attribute: str, *, held: bool = False) -> bool:
+    """True for an attribute that the class makes as one of several things, a recurrent layer among them.
+
+    With `held`, also for what holds some: `nn.ModuleList([nn.LSTM(4, 5)])`.
+    """
+    calls = [call for call, whole in _made_for(site, attribute) if whole or held]
     names = [site.evaluator.scope.index.resolve(site.summary.name, dotted(each.func) or "?") for each in calls]
     return (
         any(_inherits_recurrent(site, each) for each in names if each is not None)
@@ -93,12 +96,15 @@ def _chosen_recurrent(site: Site, made: ast.expr) -> bool:
 
 def holds_layer(site: Site, function: ast.Attribute, layer: str) -> bool:
     """True where the class of the instance gives the attribute that is called a layer of torch, among others."""
-    names = (dotted(each.func) or "" for each in _made_for(site, function.attr))
+    names = (dotted(each.func) or "" for each, _ in _made_for(site, function.attr))
     return any(name.rpartition(".")[2] == layer for name in names)
 
 
-def _made_for(site: Site, attribute: str) -> Iterator[ast.Call]:
-    """The calls in what the class of the instance assigns to one of its attributes, if that may be several things."""
+def _made_for(site: Site, attribute: str) -> Iterator[tuple[ast.Call, bool]]:
+    """The calls in what the class of the instance assigns to one of its attributes, if that may be several things.
+
+    With whether the call is all of it, or one arm of a conditional expression.
+    """
     home = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
     fact = site.evaluator.scope.attribute(attribute)
     if fact is not None and fact.kind not in _UNCLEAR:
@@ -107,7 +113,11 @@ def _made_for(site: Site, attribute: str) -> Iterator[ast.Call]:
         values = calls_in(site.source.text).assigned(home, attribute)
     except SourceError:
         return
-    yield from (part for value in values for part in walk_in_layers(value) if isinstance(part, ast.Call))
+    for value in values:
+        arms = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+        for part in walk_in_layers(value):
+            if isinstance(part, ast.Call):
+                yield part, part in arms
 
 
 _UNCLEAR = frozenset({AttributeKind.OTHER, AttributeKind.CHANGED, AttributeKind.CALL})
