@@ -54,7 +54,7 @@ def compiled_like_eager(subject: Any, *given: Any, within: float) -> None:
     for call in (subject, whole):
         subject.zero_grad()
         found = [each for each in tree_leaves(call(*given)) if isinstance(each, torch.Tensor)]
-        sum(each.square().sum() for each in found).backward()
+        torch.stack([each.square().sum() for each in found]).sum().backward()
         gradients.append([*found, *(each.grad for each in subject.parameters())])
     torch.testing.assert_close(gradients[1], gradients[0], rtol=within, atol=within)
 
@@ -111,8 +111,8 @@ def test_a_state_that_the_module_holds_or_a_dict_gives() -> None:
 
 
 class _Doubled(nn.GRU):
-    def forward(self, x: torch.Tensor, hx: Any = None) -> Any:
-        out, last = super().forward(x, hx)
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        out, last = super().forward(input, hx)
         return out * 2, last
 
 

@@ -36,8 +36,8 @@ def edit(site: Site, statement: ast.stmt, layers: list[ast.Attribute]) -> Edit:
         asked = [_is_any_kind(site, layer) for layer in layers if kind_of(site, layer) == "RNNBase"]
         head = under(site.header("if", [compiling, *asked]), "pass") + "\nelse:\n    "
         parts = (head if asked else f"if not {compiling}:\n    ", site.original(statement, 1))
-        helpers = (_shared("_is_recurrent"),) if asked else ()
-        return Edit((Replacement(site.span(statement), parts),), imports=("torch",), helpers=helpers)
+        alone = (_shared("_is_recurrent"),) if asked else ()
+        return Edit((Replacement(site.span(statement), parts),), imports=("torch",), helpers=alone)
     written: dict[int, tuple[ast.expr, str]] = {}
     conditions = [compiling]
     helpers: dict[str, Helper] = {}
