@@ -54,7 +54,8 @@ def compiled_like_eager(subject: Any, *given: Any, within: float) -> None:
     for call in (subject, whole):
         subject.zero_grad()
         found = [each for each in tree_leaves(call(*given)) if isinstance(each, torch.Tensor)]
-        torch.stack([each.square().sum() for each in found]).sum().backward()
+        loss: Any = torch.stack([each.square().sum() for each in found]).sum()
+        loss.backward()
         gradients.append([*found, *(each.grad for each in subject.parameters())])
     torch.testing.assert_close(gradients[1], gradients[0], rtol=within, atol=within)
 
