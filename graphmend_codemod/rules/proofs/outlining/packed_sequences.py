@@ -8,43 +8,37 @@ number that the graph carries as a symbol (GM802), or as `total_length` says.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import (
-    asks_for_compiler,
-    elements_of,
-    is_literal,
     is_name,
     is_none,
-    is_not,
-    same,
 )
 from graphmend_codemod.analysis.scope import walk
-from graphmend_codemod.analysis.speculation import is_loud_property
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Span
 from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import recurrent
 from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before
+from graphmend_codemod.rules.proofs.outlining.packed_statements import (
+    PackingCall,
+    after,
+    before,
+    flattens,
+    is_one_name,
+    is_plain,
+    only,
+    taken,
+)
 from graphmend_codemod.rules.proofs.outlining.recurrent_layers import kind_of
 from graphmend_codemod.rules.proofs.outlining.shared_helpers import operator_name
 from graphmend_codemod.rules.proofs.outlining.texts import part
 from graphmend_codemod.rules.proofs.outlining.texts.layers import PACKED
 from graphmend_codemod.rules.proofs.outlining.unbacked import helpers as unbacked_helpers
 
-_PACKS, _PADS = "torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pad_packed_sequence"
 _COMMENT = "# torch.compile does not trace packed sequences: it calls what is done with this one as one operator."
-
-
-class _Call(NamedTuple):
-    """`targets = call`, or `targets[0] = call[0]` where only the first result is taken."""
-
-    statement: ast.Assign
-    call: ast.Call
-    targets: list[ast.expr]
 
 
 def edit(site: Site, statement: ast.stmt, layer: ast.Attribute) -> Edit | None:
@@ -53,102 +47,24 @@ def edit(site: Site, statement: ast.stmt, layer: ast.Attribute) -> Edit | None:
     NotProven where these are not one after the other, or where the packed sequence is used otherwise.
     """
     body, position = site.place.blocks[-1]
-    ran = _taken(statement)
+    ran = taken(statement)
     if ran is None or ran.call.func is not layer or not ran.call.args:
         return None
-    found = _before(site, body, position, ran.call.args[0])
+    found = before(site, body, position, ran.call.args[0])
     if found is None:
         return None
     first, test = found
-    packed, out, own = _taken(_only(body[first], test)), ran.targets[0], site.evaluator.scope.self_name
+    packed, out, own = taken(only(body[first], test)), ran.targets[0], site.evaluator.scope.self_name
     assert packed is not None
     if not isinstance(out, ast.Name) or own is None:
         raise NotProven(f"`{speculation.short(out)}` is no name")
-    last = _after(site, body, position, out.id, test)
-    padded = _taken(_only(body[last], test)) if last is not None else None
+    last = after(site, body, position, out.id, test)
+    padded = taken(only(body[last], test)) if last is not None else None
     if padded is None and (len(ran.targets) != 2 or site.live_after(out.id) or test is not None):
         raise NotProven("the next statements do not pad the packed sequence; manually pad it with `total_length`")
-    between = [each for each in body[first + 1 : position] if not _flattens(each)]
+    between = [each for each in body[first + 1 : position] if not flattens(each)]
     behind = list(body[position + 1 : last]) if last is not None else []
     return _Region(site, packed, ran, padded, between, behind, layer, own, test).edit(body[first])
-
-
-def _before(site: Site, body: Sequence[ast.stmt], position: int, given: ast.expr) -> tuple[int, ast.expr | None] | None:
-    """Where a statement before `position` packs what is given, and under which test; others may stand between them."""
-    for number in range(position - 1, -1, -1):
-        test = _test_around(site, body[number])
-        packed = _taken(_only(body[number], test))
-        if packed is not None and site.resolve(packed.call.func) == _PACKS:
-            target = packed.statement.targets[0]
-            return (number, test) if isinstance(target, ast.Name) and _is_name([given], target.id) else None
-        if not isinstance(given, ast.Name) or not (_flattens(body[number]) or _is_apart(body[number], given.id)):
-            return None
-    return None
-
-
-def _after(site: Site, body: Sequence[ast.stmt], position: int, out: str, test: ast.expr | None) -> int | None:
-    """Where a statement behind `position`, under the same test, pads what the layer gave, none between using it."""
-    for number in range(position + 1, len(body)):
-        around = _test_around(site, body[number])
-        alike = (around is None) == (test is None) and (around is None or test is None or same(around, test))
-        padded = _taken(_only(body[number], around)) if alike else None
-        if padded is not None and site.resolve(padded.call.func) == _PADS and _is_name(padded.call.args[:1], out):
-            return number
-        if not _is_apart(body[number], out):
-            return None
-    return None
-
-
-def _test_around(site: Site, statement: ast.stmt) -> ast.expr | None:
-    """`lengths is not None` where one statement stands under that, or under an attribute of the instance."""
-    if not isinstance(statement, ast.If) or len(statement.body) != 1 or statement.orelse:
-        return None
-    test = statement.test
-    asked = test.left if isinstance(test, ast.Compare) and is_none(test.comparators[0]) else test
-    if isinstance(asked, ast.Attribute) and is_name(asked.value, site.evaluator.scope.self_name):
-        return None if is_loud_property(site.evaluator, asked.attr) else test
-    return test if isinstance(asked, ast.Name) and asked is not test else None
-
-
-def _only(statement: ast.stmt, test: ast.expr | None) -> ast.stmt:
-    """The statement itself, or the one that stands under the test."""
-    return statement.body[0] if test is not None and isinstance(statement, ast.If) else statement
-
-
-def _is_apart(statement: ast.stmt, name: str) -> bool:
-    """True for assignments to names, also under a test, that do not touch a packed sequence."""
-    if any(is_name(part, name) for part in walk(statement)):
-        return False
-    if isinstance(statement, ast.If):
-        return all(_is_apart(each, name) for each in (*statement.body, *statement.orelse))
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    names = (part for each in targets for part in elements_of(each))
-    return bool(targets) and all(isinstance(each, ast.Name) for each in names)
-
-
-def _flattens(statement: ast.stmt) -> bool:
-    """True for `self.rnn.flatten_parameters()`, also where torch.compile passes it by."""
-    if isinstance(statement, ast.If) and asks_for_compiler(statement.test):
-        eager = statement.body if is_not(statement.test) else statement.orelse
-        return len(statement.body) == len(eager) == 1 and _flattens(eager[0])
-    called = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
-    return isinstance(called, ast.Attribute) and called.attr == "flatten_parameters"
-
-
-def _taken(statement: ast.stmt) -> _Call | None:
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return None
-    target, value = statement.targets[0], statement.value
-    if isinstance(value, ast.Call):
-        return _Call(statement, value, list(target.elts) if isinstance(target, ast.Tuple) else [target])
-    zero = isinstance(value, ast.Subscript) and is_literal(value.slice, 0)
-    if zero and isinstance(value.value, ast.Call) and isinstance(target, ast.Name):  # type: ignore[attr-defined]
-        return _Call(statement, value.value, [target])  # type: ignore[attr-defined]
-    return None
-
-
-def _is_name(nodes: list[ast.expr], name: str) -> bool:
-    return len(nodes) == 1 and is_name(nodes[0], name)
 
 
 class _Region:
@@ -157,9 +73,9 @@ class _Region:
     def __init__(
         self,
         site: Site,
-        packed: _Call,
-        ran: _Call,
-        padded: _Call | None,
+        packed: PackingCall,
+        ran: PackingCall,
+        padded: PackingCall | None,
         between: list[ast.stmt],
         behind: list[ast.stmt],
         layer: ast.Attribute,
@@ -239,7 +155,7 @@ class _Region:
         if set(given) - set(names) or any(isinstance(each, ast.Starred) for each in call.args):
             raise NotProven(f"the arguments of `{speculation.short(call)}` are not known")
         for name, value in given.items():
-            held = isinstance(value, ast.Attribute) and _is_name([value.value], self._own)
+            held = isinstance(value, ast.Attribute) and is_one_name([value.value], self._own)
             free = name in names[:plain] or name == "total_length"
             if not free and not held and not isinstance(value, ast.Constant):
                 raise NotProven(f"`{speculation.short(value)}` is no constant")
@@ -261,15 +177,25 @@ class _Region:
             name = target.id if isinstance(target, ast.Name) else ""
             if name not in bound and last.live_after(name):
                 raise NotProven(f"`{name}` is a packed sequence that is used again; manually use the padded one")
-        own = {
-            part.id
-            for line in self._between
-            for part in walk(line)
-            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
-        }
-        asked = [self._pack["input"], self._pack["lengths"]]
-        if any(isinstance(part, ast.Name) and part.id in own for each in asked for part in walk(each)):
-            raise NotProven("a statement behind the one that packs binds a name that this one reads")
+        self._check_order(padded)
+
+    def _check_order(self, padded: list[ast.expr]) -> None:
+        """NotProven where a statement in between may not run before the others, or behind them."""
+        packs = [self._pack["input"], self._pack["lengths"], *([] if self._test is None else [self._test])]
+        if self._between and not all(is_plain(self._site, each) for each in packs):
+            raise NotProven("something behind packing would run before what is packed is computed")
+        bound = _names(self._between, stored=True) | _names(self._behind, stored=True)
+        if not bound.isdisjoint(_names([*packs, *self._pad.values()]) - {self._out}):
+            raise NotProven("a statement in between binds a name that packing or padding reads")
+        if not _names(self._behind).isdisjoint(_names(padded)):
+            raise NotProven("a statement in front of padding uses a name that it binds")
+        if self._test is not None and not _same_names(self._pack["input"], self._ran.call.args[0]):
+            raise NotProven("the layer runs on something else where nothing is packed")
+
+    @property
+    def _out(self) -> str:
+        """The name of what the layer gives, which nothing in between touches."""
+        return getattr(self._ran.targets[0], "id", "")
 
     def _condition(self, site: Site) -> str:
         given = self._pack["input"]
@@ -342,6 +268,12 @@ class _Region:
         source.append(f"    return out, {state}, lengths" if whole else f"    return {state}")
         after = (*definition_before(site), "_one_operator", "_packed_shapes", "_with_own_gradient")
         return Helper(operator, "\n".join(source), after=after)
+
+
+def _names(nodes: Iterable[ast.AST], *, stored: bool = False) -> set[str]:
+    """The names in nodes, or those that they bind."""
+    names = (part for each in nodes for part in walk(each) if isinstance(part, ast.Name))
+    return {each.id for each in names if not stored or not isinstance(each.ctx, ast.Load)}
 
 
 def _same_names(one: ast.expr, other: ast.expr) -> bool:

@@ -1,0 +1,132 @@
+"""Statements that pack a sequence, run a layer on it and pad it, and what may stand between them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.patterns import (
+    asks_for_compiler,
+    elements_of,
+    is_literal,
+    is_name,
+    is_none,
+    is_not,
+    last_name,
+    same,
+)
+from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.speculation import is_loud_property
+from graphmend_codemod.rules.framework.site import Site
+
+_PACKS, _PADS = "torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pad_packed_sequence"
+
+
+class PackingCall(NamedTuple):
+    """`targets = call`, or `targets[0] = call[0]` where only the first result is taken."""
+
+    statement: ast.Assign
+    call: ast.Call
+    targets: list[ast.expr]
+
+
+def before(site: Site, body: Sequence[ast.stmt], position: int, given: ast.expr) -> tuple[int, ast.expr | None] | None:
+    """Where a statement before `position` packs what is given, and under which test; others may stand between them."""
+    for number in range(position - 1, -1, -1):
+        test = _test_around(site, body[number])
+        packed = taken(only(body[number], test))
+        if packed is not None and site.resolve(packed.call.func) == _PACKS:
+            target = packed.statement.targets[0]
+            return (number, test) if isinstance(target, ast.Name) and is_one_name([given], target.id) else None
+        if not isinstance(given, ast.Name) or not (flattens(body[number]) or _is_apart(site, body[number], given.id)):
+            return None
+    return None
+
+
+def after(site: Site, body: Sequence[ast.stmt], position: int, out: str, test: ast.expr | None) -> int | None:
+    """Where a statement behind `position`, under the same test, pads what the layer gave, none between using it."""
+    for number in range(position + 1, len(body)):
+        around = _test_around(site, body[number])
+        alike = (around is None) == (test is None) and (around is None or test is None or same(around, test))
+        padded = taken(only(body[number], around)) if alike else None
+        if padded is not None and site.resolve(padded.call.func) == _PADS and is_one_name(padded.call.args[:1], out):
+            return number
+        if not _is_apart(site, body[number], out):
+            return None
+    return None
+
+
+def _test_around(site: Site, statement: ast.stmt) -> ast.expr | None:
+    """`lengths is not None` where one statement stands under that, or under an attribute of the instance."""
+    if not isinstance(statement, ast.If) or len(statement.body) != 1 or statement.orelse:
+        return None
+    test = statement.test
+    asked = test.left if isinstance(test, ast.Compare) and is_none(test.comparators[0]) else test
+    if isinstance(asked, ast.Attribute) and is_name(asked.value, site.evaluator.scope.self_name):
+        return None if is_loud_property(site.evaluator, asked.attr) else test
+    return test if isinstance(asked, ast.Name) and asked is not test else None
+
+
+def only(statement: ast.stmt, test: ast.expr | None) -> ast.stmt:
+    """The statement itself, or the one that stands under the test."""
+    return statement.body[0] if test is not None and isinstance(statement, ast.If) else statement
+
+
+def _is_apart(site: Site, statement: ast.stmt, name: str) -> bool:
+    """True for assignments to names, also under a test, that change nothing else and do not touch a packed sequence."""
+    if any(is_name(part, name) for part in walk(statement)):
+        return False
+    if isinstance(statement, ast.If):
+        inside = (*statement.body, *statement.orelse)
+        return is_plain(site, statement.test) and all(_is_apart(site, each, name) for each in inside)
+    if not isinstance(statement, ast.Assign) or not is_plain(site, statement.value):
+        return False
+    names = (part for each in statement.targets for part in elements_of(each))
+    return all(isinstance(each, ast.Name) for each in names)
+
+
+def is_plain(site: Site, node: ast.expr) -> bool:
+    """True where an expression certainly computes and does nothing else: it may run earlier or later."""
+    for part in walk(node):
+        if isinstance(part, ast.Attribute) and is_loud_property(site.evaluator, part.attr):
+            return False
+        if isinstance(part, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)):
+            return False
+        if isinstance(part, ast.Call):
+            name = last_name(part.func) or ""
+            called = site.resolve(part.func) or ""
+            method = isinstance(part.func, ast.Attribute) and not called and name in _METHODS
+            plain = method or (called.startswith("torch.") and called.count(".") == 1)
+            if not plain or name.endswith("_") or any(word.arg in {None, "out", "inplace"} for word in part.keywords):
+                return False
+    return True
+
+
+_METHODS = torch_api.RETURNS_TENSOR | torch_api.LAYOUT | set("size dim new_zeros new_ones new_full cpu tolist".split())
+
+
+def flattens(statement: ast.stmt) -> bool:
+    """True for `self.rnn.flatten_parameters()`, also where torch.compile passes it by."""
+    if isinstance(statement, ast.If) and asks_for_compiler(statement.test):
+        eager = statement.body if is_not(statement.test) else statement.orelse
+        return len(statement.body) == len(eager) == 1 and flattens(eager[0])
+    called = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr == "flatten_parameters"
+
+
+def taken(statement: ast.stmt) -> PackingCall | None:
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target, value = statement.targets[0], statement.value
+    if isinstance(value, ast.Call):
+        return PackingCall(statement, value, list(target.elts) if isinstance(target, ast.Tuple) else [target])
+    zero = isinstance(value, ast.Subscript) and is_literal(value.slice, 0)
+    if zero and isinstance(value.value, ast.Call) and isinstance(target, ast.Name):  # type: ignore[attr-defined]
+        return PackingCall(statement, value.value, [target])  # type: ignore[attr-defined]
+    return None
+
+
+def is_one_name(nodes: list[ast.expr], name: str) -> bool:
+    return len(nodes) == 1 and is_name(nodes[0], name)
