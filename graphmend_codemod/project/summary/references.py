@@ -23,7 +23,7 @@ from graphmend_codemod.project.summary.walking import import_root, walk
 
 _BUILTINS = frozenset(dir(builtins)) - {"super"}
 UNINTERESTING_ROOTS = frozenset(sys.stdlib_module_names) | {
-    "einops", "jax", "flax", "numpy", "pandas", "PIL", "scipy", "tensorflow", "torch", "torchvision", "tqdm",
+    "einops", "jax", "flax", "numpy", "pandas", "PIL", "scipy", "tensorflow", "torch", "tqdm",
     "typing_extensions",
 }  # fmt: skip
 """Packages that lead to no code of the project."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.project.summary.assignments import written
@@ -315,10 +315,20 @@ def _attributes(body: Body, lines: Lines, construction: bool) -> list[Attribute]
             value = value_of(node, lines, untouched, body.parameters)
             if value.kind == "argument" and (default := body.defaults.get(value.text)):
                 value = value._replace(holds=(default,))
+            elif value.kind == "other" and type(node) is ast.Name and node.id in body.parameters:
+                # `if head is None: head = Head()` came before.
+                value = value._replace(holds=tuple(_made(body.values.get(node.id, ()))))
         else:
             value = Value(kind, text=lines.text(node) if node is not None else "")
         found.append(Attribute(name, value))
     return found
+
+
+def _made(values: Sequence[ast.expr]) -> Iterator[str]:
+    """The calls among the values of a name, as `Head()`."""
+    for value in values:
+        if type(value) is ast.Call and (called := dotted(value.func)):
+            yield f"{called}()"
 
 
 def _function(
