@@ -84,6 +84,14 @@ def set_by_statement(text: str) -> bool:
     return _BY_STATEMENT.search(text) is not None
 
 
+def sets_inference(context: ast.expr, resolve: Callable[[ast.expr], str | None]) -> bool:
+    """True for `torch.inference_mode()` and `torch.inference_mode`, but not for `torch.inference_mode(False)`."""
+    given = [*context.args, *(word.value for word in context.keywords)] if isinstance(context, ast.Call) else []
+    name = resolve(context.func if isinstance(context, ast.Call) else context) or ""
+    off = len(given) == 1 and isinstance(given[0], ast.Constant) and given[0].value is False
+    return name in _OFF and name.endswith(".inference_mode") and not off
+
+
 def certainly_off(around: Iterable[ast.expr], resolve: Callable[[ast.expr], str | None]) -> bool:
     """True when gradients are off in what these contexts and decorators, innermost first, stand around."""
     for node in around:

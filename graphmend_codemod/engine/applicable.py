@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis import gradients, torch_api
 from graphmend_codemod.analysis.scope import Scope, walk_scope
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.engine.never_taken import header_conditions, taken
@@ -29,7 +29,8 @@ def applicable(diagnostic: Diagnostic, rule: Rule, site: Site, reached: ReachedF
             "manually guard the call where a compiled model of yours does"
         )
         return diagnostic._replace(edit=None, declined=reason)
-    diagnostic = _outside_handlers(_uncaught(_uncontradicted(_within_target(diagnostic, site), site), rule, site), site)
+    diagnostic = _uncaught(_uncontradicted(_within_target(diagnostic, site), site), rule, site)
+    diagnostic = _outside_inference(_outside_handlers(diagnostic, site), site)
     diagnostic = saved(_in_short_loops(bound(taken(diagnostic, site), site), site), rule, site)
     return scriptable(_asking_once(_importable(diagnostic, site), site), site)
 
@@ -117,6 +118,21 @@ def _outside_handlers(diagnostic: Diagnostic, site: Site) -> Diagnostic:
     if diagnostic.edit is None or not _is_before_finally(site):
         return diagnostic
     reason = "Dynamo may fail where an `except` in front of a `finally` gets longer; move the code into a function"
+    return diagnostic._replace(edit=None, declined=reason)
+
+
+def _outside_inference(diagnostic: Diagnostic, site: Site) -> Diagnostic:
+    """The diagnostic without its edit under `torch.inference_mode` in the same function.
+
+    AOTAutograd of torch 2.13 ends in an error where a graph enters that mode and takes a view of what it was given, as
+    it then does without the break. A break leaves the mode to eager mode.
+    """
+    parents = [each for each in site.place.parents if isinstance(each, (ast.With, ast.AsyncWith))]
+    contexts = [item.context_expr for each in parents for item in each.items]
+    contexts += site.evaluator.scope.node.decorator_list
+    if diagnostic.edit is None or not any(gradients.sets_inference(each, site.resolve) for each in contexts):
+        return diagnostic
+    reason = "a graph that enters `torch.inference_mode` may not compile with torch 2.13; use `torch.no_grad()` there"
     return diagnostic._replace(edit=None, declined=reason)
 
 

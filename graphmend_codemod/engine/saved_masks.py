@@ -1,7 +1,8 @@
 """Masks and indices that autograd saves for a compile path, and that the function changes in place below.
 
 `x[mask].sum()` saves places in eager mode, `torch.where(mask, x, 0)` the mask itself: `mask &= other` in a later line
-would end compiled code with an error as soon as gradients are taken.
+would end compiled code with an error as soon as gradients are taken. So it is with what an operator is given: it saves
+all of that, where a layer of torch may save a copy.
 """
 
 from __future__ import annotations
@@ -16,21 +17,30 @@ from graphmend_codemod.analysis.values import is_bool_or_byte, is_floating_dtype
 from graphmend_codemod.rules.framework.rule import Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 
-_SELECTS = frozenset("GM101 GM102 GM103 GM104 GM108 GM411 GM501 GM507 GM508 GM509 GM510".split())
-
 
 def saved(diagnostic: Diagnostic, rule: Rule, site: Site) -> Diagnostic:
     """The diagnostic without its edit where a mask or an index of the site is written in place below it."""
-    if diagnostic.edit is None or rule.code not in _SELECTS or site.no_grad:
+    contract = rule.contract
+    if diagnostic.edit is None or not (contract.saves_masks or contract.saves_inputs) or site.no_grad:
         return diagnostic
     texts = [part for each in diagnostic.edit.replacements for part in each.parts if isinstance(part, str)]
     own = {_root(part) for part in ast.walk(site.place.statement) if _is_target(part)}
-    names = {name for name in all_names(site.place.statement) - own if _is_mask(site, name, texts)}
+    if contract.saves_inputs:
+        here = any(each.span == site.span(site.place.statement) for each in diagnostic.edit.replacements)
+        read = _read(site.place.statement) - own if here else set()
+        names = {name for name in read if not site.value(ast.Name(name, ast.Load())).is_python}
+    else:
+        names = {name for name in all_names(site.place.statement) - own if _is_mask(site, name, texts)}
     written = next((part for part, name in _writes(site) if name in names), None)
     if written is None:
         return diagnostic
     reason = f"`{short(written)}` changes in place what a gradient of the compile path would need"
     return diagnostic._replace(edit=None, declined=f"{reason}; assign a new tensor there")
+
+
+def _read(statement: ast.stmt) -> set[str]:
+    names = [part for part in ast.walk(statement) if isinstance(part, ast.Name)]
+    return {part.id for part in names if isinstance(part.ctx, ast.Load)}
 
 
 def _is_target(part: ast.AST) -> bool:

@@ -6,6 +6,7 @@ from textwrap import dedent
 
 from tests.tools.compiled import compiles
 from tests.tools.fixes import checked, declined, fixed
+from tests.tools.observe import Scenario
 
 MODULE = """
 import torch
@@ -65,3 +66,42 @@ def test_segments_of_python_sizes_are_left_alone() -> None:
             return result
     """)
     assert checked(source, select=("GM502",)).findings == ()
+
+
+ROUTED = """
+import torch
+from torch import nn
+
+scale = 1.0
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(4, 3)
+        self.experts = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+        self.experts[1] = self.experts[0]
+        self.experts[2].weight = self.experts[0].weight
+
+    def forward(self, x: torch.Tensor):
+        weights, chosen = torch.topk(self.gate(x).softmax(-1), 2, dim=-1)
+        result = torch.zeros_like(x)
+        for i, expert in enumerate(self.experts):
+            row, slot = torch.where(chosen == i)
+            result[row] += expert(x[row]) * weights[row, slot, None] * scale
+        return result
+"""
+
+
+def test_experts_that_share_a_layer_or_a_weight_keep_their_parameters() -> None:
+    after, _ = fixed(ROUTED, select=("GM502",))
+    assert "_run_experts(self, result" in after
+    gradients = (Scenario(training=True, gradients="leaves"),)
+    compiles(after, ["torch.randn(5, 4)", "torch.randn(5, 4)"], state=False, scenarios=gradients)
+
+
+def test_a_gradient_does_not_run_experts_again_with_another_number_or_mode() -> None:
+    changing = ROUTED.replace("class Model", "def grow():\n    global scale\n    scale *= 2\n\n\nclass Model", 1)
+    declined(changing, "`scale` changes, and a gradient runs the code once more", select=("GM502",))
+    asking = ROUTED.replace("* scale", "* (1 if torch.is_grad_enabled() else 2)")
+    declined(asking, "`torch.is_grad_enabled()` may have side effects", select=("GM502",))

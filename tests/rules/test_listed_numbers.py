@@ -207,3 +207,16 @@ def test_a_sum_that_64_bits_do_not_hold_is_that_of_the_tensor(numbers: str) -> N
     after, _ = fixed(before, select=SELECT)
     assert "-(2**63) <= sum(numbers_in_counts) < 2**63" in after
     compiles(after, ["torch.ones(2, 3)"], strict=False)
+
+
+def test_a_property_that_may_do_more_than_read_is_read_once() -> None:
+    source = model("numbers = torch.tensor(self.counted)\nreturn xs[0] * numbers.max().item()").replace(
+        "    def forward",
+        """    @property
+    def counted(self):
+        self.reads = getattr(self, "reads", 0) + 1
+        return [self.reads, 1]
+
+    def forward""",
+    )
+    declined(source, "would be computed twice", select=SELECT)

@@ -16,7 +16,7 @@ import torch
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.proofs.outlining import unbacked
 from tests.tools.behaviour import FEW_SCENARIOS, behaves
-from tests.tools.fixes import checked, embedded, fixed
+from tests.tools.fixes import checked, declined, embedded, fixed
 
 _RECURRENT = """
 import torch
@@ -148,6 +148,24 @@ def test_what_the_operator_cannot_take_breaks_the_graph_as_before(given: str) ->
     torch.testing.assert_close(new.data if given == "packed" else new, old.data if given == "packed" else old)
 
 
+def test_an_input_of_a_recurrent_layer_that_changes_in_place_later_is_left_alone() -> None:
+    source = recurrent("nn.LSTM(4, 5)", "x = x * 2\ny = self.rnn(x)[0]\nx.zero_()\nreturn y, x")
+    declined(source, "`x.zero_()` changes in place", opaque=True)
+    assert "_rnn_operator" in fixed(source.replace("x.zero_()", "x = x + 1"), opaque=True)[0]
+
+
+@pytest.mark.parametrize("context", ["@torch.no_grad()", "@torch.inference_mode()", "@torch.inference_mode"])
+def test_a_graph_does_not_enter_inference_mode(context: str) -> None:
+    source = recurrent("nn.LSTM(4, 5)", "if x.sum() > 0:\n    x = x + 1\nreturn x")
+    decorated = source.replace("    def forward", f"    {context}\n    def forward")
+    inside = recurrent("nn.LSTM(4, 5)", f"with {context[1:]}:\n    if x.sum() > 0:\n        x = x + 1\nreturn x")
+    for each in (decorated, *([inside] if context.endswith(")") else [])):
+        if "inference" in context:
+            declined(each, "use `torch.no_grad()` there")
+        else:
+            assert "is_compiling()" in fixed(each)[0]
+
+
 def test_a_layer_that_is_looked_into_is_left_alone() -> None:
     source = recurrent("nn.LSTM(4, 5)", "return self.rnn.weight_hh_l0.sum() + x.sum()")
     assert fixed(source, opaque=True)[0] == source
@@ -181,6 +199,14 @@ result[inside] = change(x[inside], factor)
 return result, result.detach()
 """
 _CHANGE = """
+CALLS = 0
+
+
+def counted():
+    global CALLS
+    CALLS += 1
+
+
 def change(x, factor):
     table = torch.cumsum(torch.softmax(x, 0), 0)
     table[0] = 0
@@ -219,6 +245,9 @@ def test_numbers_and_words_are_other_operators_or_other_calls() -> None:
             torch.testing.assert_close(new, old)
 
 
+_SORTED = "y = torch.zeros_like(x)\ny[x > 0] = x[x > 0].sort().values\n"
+
+
 @pytest.mark.parametrize(
     ("body", "because"),
     [
@@ -240,6 +269,12 @@ def test_numbers_and_words_are_other_operators_or_other_calls() -> None:
             "depend",
         ),
         ("return torch.ones(x.shape[1], requires_grad=True)", "requires gradients"),
+        (f"{_SORTED}return y, y", "the results `y` and `y` share memory"),
+        (f"{_SORTED}z = y\nreturn z[:1], y", "share memory"),
+        (f"{_SORTED}return y * 2 if torch.is_grad_enabled() else y", "`torch.is_grad_enabled()` is not the same"),
+        (f"{_SORTED}y = y * 2 if x.requires_grad else y\nreturn y", "`x.requires_grad` is not the same inside"),
+        (f"{_SORTED}y.requires_grad_()\nreturn y * x", "`y.requires_grad_` is not the same inside"),
+        (f"{_SORTED}return y * CALLS", "`CALLS` changes, and a gradient runs the code once more"),
         ("chosen = x[x > 0].cumsum(0)\nreturn chosen.max(), factor", "that the result `factor` is a Tensor"),
     ],
 )

@@ -17,6 +17,10 @@ from torch import nn
 import torch.nn.functional as F
 
 
+def wider(rows):
+    return rows.double() * 2
+
+
 class Model(nn.Module):
     def __init__(self, weight=0.5):
         super().__init__()
@@ -46,6 +50,9 @@ _GOOD = {
         "if mask.any():\n    apart = x[mask] - y[mask]\n    total = total - self.weight * apart.abs().mean() / 2"
     ),
     "infinite derivative": "if mask.any():\n    total = total + x[mask].abs().sqrt().mean()",
+    "a sum of labels": (
+        "if mask.any():\n    total = total + F.cross_entropy(x[mask], label[mask].clamp(max=2), reduction='sum')"
+    ),
     "two sums": "if mask.any():\n    total = total + (x[mask].mean() - 2 * y[mask].sum())",
 }
 _GRADIENTS = (Scenario(), Scenario(training=True, gradients="leaves"))
@@ -71,6 +78,9 @@ def test_what_is_added_without_rows_is_nothing(name: str) -> None:
         ("if mask.any():\n    total = total + total * x[mask].mean()", "does something where no row is selected"),
         ("if mask.any():\n    total = total + x[mask].mean()\n    self.weight = 1", "does something where no row"),
         ("if mask.any():\n    total = total + x[mask].mean()\n    y = y + 1", "does something where no row"),
+        ("if mask.any():\n    total = total + x[mask].double().mean()", "may change the dtype"),
+        ("if mask.any():\n    total = total + x[mask].to(y).sum()", "may change the dtype"),
+        ("if mask.any():\n    apart = wider(x[mask])\n    total = total + apart.mean()", "may change the dtype"),
         ("if not mask.any():\n    continue\ny = y + 1\ntotal = total + x[mask].mean()", "does something where no row"),
         ("if not mask.any():\n    continue\nprint(c)\ntotal = total + x[mask].mean()", "does something where no row"),
     ],
@@ -90,6 +100,14 @@ def test_a_total_that_may_stay_a_python_number_is_left_alone(start: str) -> None
 
 def test_a_total_of_another_dtype_takes_the_way_of_the_author() -> None:
     source = _model(_GOOD["any"]).replace("torch.zeros((), dtype=x.dtype)", "torch.zeros((), dtype=torch.float16)")
+    after, _ = fixed(source)
+    behaves(source, after, _INPUTS)
+    compiles(after, _INPUTS, strict=False)
+
+
+@pytest.mark.parametrize("dtype", ["torch.int32", "torch.bool", "torch.complex64"])
+def test_a_sum_of_another_dtype_is_added_where_there_are_rows(dtype: str) -> None:
+    source = _model(_GOOD["sum"].replace("-=", "= total +")).replace("y.to(x.dtype)", f"y\n        x = x.to({dtype})")
     after, _ = fixed(source)
     behaves(source, after, _INPUTS)
     compiles(after, _INPUTS, strict=False)

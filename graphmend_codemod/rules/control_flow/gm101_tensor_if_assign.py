@@ -71,6 +71,7 @@ rule = Rule(
         cost_note="both values are computed, and one is selected",
         compiled_logs=BRANCH_MESSAGES,
         compiled_exceptions=EIGHT_BITS,
+        saves_masks=True,
     ),
 )
 

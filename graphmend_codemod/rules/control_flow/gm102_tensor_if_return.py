@@ -50,6 +50,7 @@ rule = Rule(
         cost_note="both results are computed, and one is selected",
         compiled_logs=BRANCH_MESSAGES,
         compiled_exceptions=EIGHT_BITS,
+        saves_masks=True,
     ),
 )
 

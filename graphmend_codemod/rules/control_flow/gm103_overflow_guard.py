@@ -33,7 +33,9 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(
-        cost=Cost.BOTH_ARMS, cost_note="the clamped values are always computed, in one kernel with the select"
+        cost=Cost.BOTH_ARMS,
+        cost_note="the clamped values are always computed, in one kernel with the select",
+        saves_masks=True,
     ),
 )
 

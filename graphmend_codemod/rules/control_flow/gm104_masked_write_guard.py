@@ -29,7 +29,7 @@ rule = Rule(
     title="write under the mask without testing it first",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="the write is always done"),
+    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="the write is always done", saves_masks=True),
 )
 
 

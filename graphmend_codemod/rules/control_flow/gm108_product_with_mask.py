@@ -37,6 +37,7 @@ rule = Rule(
         cost=Cost.BOTH_ARMS,
         cost_note="the product is always computed",
         compiled_exceptions="kept; a mask of ones alone that does not fit its tensor raises one",
+        saves_masks=True,
     ),
 )
 

@@ -34,7 +34,9 @@ rule = Rule(
     title="use the mask instead of boolean-mask indexing under torch.compile",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="all elements are read; unselected ones are masked out"),
+    contract=Contract(
+        cost=Cost.BOTH_ARMS, cost_note="all elements are read; unselected ones are masked out", saves_masks=True
+    ),
 )
 
 

@@ -33,7 +33,7 @@ rule = Rule(
     title="write under a mask instead of at computed indices",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="every element is written or kept by the mask"),
+    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="every element is written or kept by the mask", saves_masks=True),
 )
 
 _COMMENT = "# How many places are found depends on the data: the mask itself says where."

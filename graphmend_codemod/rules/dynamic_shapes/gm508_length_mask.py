@@ -29,7 +29,7 @@ rule = Rule(
     title="fill rows up to their lengths without a loop",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.NONE),
+    contract=Contract(cost=Cost.NONE, saves_masks=True),
 )
 
 _COMMENT = "# All rows at once: the loop would read each number back to Python."

@@ -34,7 +34,7 @@ rule = Rule(
     title="select with torch.where instead of boolean-mask indexing",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="all elements are read, and the mask selects"),
+    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="all elements are read, and the mask selects", saves_masks=True),
 )
 
 _COMMENT = "# All elements: those that the mask chooses would be as many as the data says."

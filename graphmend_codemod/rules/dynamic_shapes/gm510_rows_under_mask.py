@@ -29,7 +29,8 @@ parameters without one, as with an expert that gets no rows.
 
 The branch may also add sums and means of the rows to a tensor, `total = total + F.mse_loss(x[mask], y[mask])`: without
 a row the compile path adds 0. So may the rest of a step of a loop behind `if not mask.any(): continue`. A total that
-begins as a Python number stays one in eager mode where no step adds to it, so it has to begin as a tensor.
+begins as a Python number stays one in eager mode where no step adds to it, so it has to begin as a tensor, of float32
+or float64: what is added may not be of a wider dtype, which eager mode takes only where it adds.
 
 The compile path asks that the mask lies on the device of the tensor, unless it compares that tensor: eager mode takes a
 mask on the CPU for a tensor on a GPU.
@@ -80,6 +81,7 @@ rule = Rule(
         cost=Cost.BOTH_ARMS,
         cost_note="elementwise work on all rows, also where the mask chooses none",
         compiled_exceptions="kept, but where eager mode raises for want of rows, or for the dtype that is written",
+        saves_masks=True,
     ),
 )
 

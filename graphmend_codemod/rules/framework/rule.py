@@ -44,7 +44,8 @@ class Contract(NamedTuple):
     `cost` says what the compiled code does more, `cost_note` in what way, in one line. Each other field is one of
     `kept`, `once per compilation`, `dropped`, or a sentence. `may_raise` is False where the rule itself asks who
     catches its exceptions, or what it leaves to compiled code raises none: other fixes are left to code in which no
-    `try` catches.
+    `try` catches. `saves_masks` is True where a gradient of the compile path needs the masks or indices of the site,
+    which eager mode does not save: they may not change in place later. `saves_inputs` says so of all that it reads.
     """
 
     cost: Cost
@@ -53,6 +54,8 @@ class Contract(NamedTuple):
     compiled_logs: str = "kept"
     compiled_state: str = "kept"
     may_raise: bool = True
+    saves_masks: bool = False
+    saves_inputs: bool = False
 
 
 class Diagnostic(NamedTuple):

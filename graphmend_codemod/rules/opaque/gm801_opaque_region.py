@@ -14,7 +14,9 @@ depend on data, is called as one operator; its body stays. The shapes come from 
 for it: without what only writes into tensors, and with one element in place of `x[mask]` or the values of
 `torch.unique`, where these are summed up or chosen from again. It may write into what it made, raise, draw random
 numbers and call functions of its file that do no more. What it changes otherwise, or gives back in sizes that data
-decides, is the reason not to.
+decides, is the reason not to, and so are results that share memory, and questions about the gradient mode. A result of
+floating dtype counts as one that needs a gradient wherever an input does. The gradient runs the function with the
+globals of that moment, which code outside of the file may have changed since.
 
 **Functions that fill arrays.** A function that draws with NumPy and returns one array, which it makes with `np.zeros`
 at a shape that comes from its parameters (the masks of SpecAugment), is called as one operator as well. It gets tensors
@@ -106,6 +108,7 @@ rule = Rule(
             "a method changes is copied twice"
         ),
         compiled_state="kept; torch.compile notes a number for each module among the globals of the file",
+        saves_inputs=True,
     ),
 )
 

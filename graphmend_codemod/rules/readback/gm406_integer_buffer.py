@@ -12,7 +12,9 @@ eager mode rounds the quotient to torch's default dtype. The compile path is tak
 like the exact quotient, which Dynamo decides while it traces; for longer inputs the original runs.
 
 What changes such a tensor without naming it is not seen: a loop over `buffers()` or `named_buffers()` that writes in
-place, `_buffers`, `setattr`, `_apply`. Compiled code then goes on with the number that the constructor was given.
+place, `_buffers`, `setattr`, `_apply`. Compiled code then goes on with the number that the constructor was given. What
+code outside of the project does is not seen, either: where it sets the attribute (`conv.stride`), or puts in a
+convolution with another stride, compiled code computes with the new number, and eager mode with the tensor of the old.
 
 Under `torch.compile`, private methods on the way return an integer where they returned a tensor; the rule knows their
 callers in the file, and the path is not taken in subclasses of other files. A layer that takes the place of the

@@ -10,7 +10,8 @@ It is done where every use is known: calls are followed to one function of the m
 anywhere else only under a test of the module's own attributes, such as `self.gradient_checkpointing and self.training`,
 the compile path asks that this does not hold. It asks that the attributes to which is counted are integers, too. A size
 of a tensor is no such number: Dynamo would compile anew for each length of the range. A layer of another class keeps
-the tensor; under `torch.compile`, a hook that another project registers gets the range.
+the tensor; under `torch.compile`, a hook that another project registers gets the range, and so does a `forward` that it
+sets on the instance of a layer.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ rule = Rule(
             "kept, but for a negative class, which compiled code gives a row of zeros; what the statements that build "
             "a counted mask raise ends as an `InternalTorchDynamoError`, which is a RuntimeError"
         ),
+        saves_masks=True,
     ),
 )
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from itertools import permutations
 
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import all_given, is_name, root_of
+from graphmend_codemod.analysis.patterns import all_given, elements_of, is_name, root_of, same
 from graphmend_codemod.analysis.scope import FunctionNode, children, parameter_names, walk
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -32,6 +33,7 @@ _OF_ONE_VALUE = torch_api.PYTHON_ATTRIBUTES.keys() | torch_api.name_set(
     "data grad T mT real imag type index is_floating_point is_complex itemsize"
 )
 """Attributes of tensors and of constants."""
+_GRADIENT_STATE = torch_api.name_set("requires_grad requires_grad_ is_leaf grad_fn retains_grad is_inference")
 
 
 class FunctionEffects:
@@ -78,6 +80,10 @@ class FunctionEffects:
                 del self._known[key]
                 raise
         return self._known[key]
+
+    def demand_separate_results(self, function: FunctionNode, own: str = "") -> None:
+        """NotProven where a function returns a tensor twice, or with a view of it."""
+        _Body(self, self._site, function, 0, own, {}).results_apart()
 
     def attribute(self, node: ast.expr, own: str, depth: int) -> FunctionNode | None:
         """The function of this file that an attribute of the instance is taken for, with effects that are known."""
@@ -140,6 +146,17 @@ class _Body(NameOrigins):
         self._behind = dict(_behind_flags(site, function, own)) if own else {}
         self._parameters = parameter_names(function)
 
+    def results_apart(self) -> None:
+        """NotProven where one result is another one or a view of it: an operator gives each memory of its own."""
+        for node in self.nodes:
+            results = elements_of(node.value) if isinstance(node, ast.Return) and node.value is not None else []
+            for one, other in permutations(results, 2):
+                parts = isinstance(one, ast.Subscript) and isinstance(other, ast.Subscript) and not same(one, other)
+                if not parts and not self.roots(one).isdisjoint(self.origins(self.roots(other))):
+                    raise NotProven(
+                        f"the results `{speculation.short(one)}` and `{speculation.short(other)}` share memory"
+                    )
+
     def changed(self) -> set[str]:
         found: set[str] = set()
         if self._own:
@@ -158,6 +175,7 @@ class _Body(NameOrigins):
     def _changed_by(self, node: ast.AST) -> set[str]:
         if isinstance(node, (*_FORBIDDEN, *_NESTED)):
             raise NotProven(f"`{speculation.short(node)}` is not supported inside a custom operator")
+        self._check_modes(node)
         found: set[str] = set()
         for written in self._written(node):
             roots = self.outside(self.roots(written))
@@ -167,6 +185,13 @@ class _Body(NameOrigins):
             if any(each[0] == "." for each in roots):
                 self._effects.recorded |= hasattr(written, "lineno") and not held_functions.is_detached(written)
         return found
+
+    def _check_modes(self, node: ast.AST) -> None:
+        """NotProven for what is another thing inside of an operator, or when a gradient runs the function again."""
+        if isinstance(node, ast.Attribute) and node.attr in _GRADIENT_STATE and isinstance(node.ctx, ast.Load):
+            raise NotProven(f"`{speculation.short(node)}` is not the same inside of a custom operator")
+        if isinstance(node, ast.Name) and node.id not in self.stored | self._parameters and not self._effects.updates:
+            library_effects.demand_one_value(self._site, node.id)
 
     def _look_at_instance(self) -> None:
         """Notes what the method does with attributes of the instance; NotProven where it hands the instance on."""

@@ -24,10 +24,14 @@ _MODES = torch_api.name_set(
     "set_grad_enabled set_default_dtype set_default_device use_deterministic_algorithms compile"
 )
 
+_ASKS_MODES = frozenset({"is_grad_enabled", "is_inference_mode_enabled"})
+
 
 def of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:
     """What a call of the function with this full name changes, and what its result shares; None where there is none."""
     name = torch_api.torch_function(qualified)
+    if name in _ASKS_MODES:
+        raise NotProven(f"`torch.{name}()` is not the same inside of a custom operator")
     if name in _MODES:
         return aliasing.Effect(known=False)
     if qualified in CONTEXTS:
@@ -43,6 +47,13 @@ def of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:
     known = known or qualified in {"torch.device", "torch.is_tensor", "torch.finfo", "torch.iinfo", "torch.Size"}
     known = known or qualified == "torch._assert_async"
     return aliasing.Effect(known=known)
+
+
+def demand_one_value(site: Site, name: str) -> None:
+    """NotProven for a global that a function of the file binds again: a gradient runs the code with a later value."""
+    bound = [each for each in site.summary.bindings if each.name == name and each.value is not None]
+    if not site.no_grad and any(each.value is not None and each.value.kind == "changed" for each in bound):
+        raise NotProven(f"`{name}` changes, and a gradient runs the code once more")
 
 
 def check_gradient(site: Site, function: FunctionNode) -> None:

@@ -39,6 +39,7 @@ def edit(site: Site) -> Edit:
         raise NotProven("the method returns something and changes something, too; move one into a method of its own")
     if effects.parts:
         raise NotProven(f"`{next(iter(effects.parts.values()))}` is not held by the instance of the method itself")
+    effects.demand_separate_results(function, own)
     check_gradient(site, function)
     _check_returned(function, own)
     body = body_of(function)

@@ -45,12 +45,16 @@ class NameOrigins(ABC):
 
     def outside(self, names: Collection[str]) -> set[str]:
         """The names from outside of the nodes that these lead to."""
+        return {name for name in self.origins(names) if name not in self.stored or self.is_kept(name)}
+
+    def origins(self, names: Collection[str]) -> set[str]:
+        """These names and all whose values they may share memory with."""
         todo, seen = list(names), set(names)
         for name in todo:
             new = {root for value in self._values.get(name, ()) for root in self.roots(value)} - seen
             todo += new
             seen |= new
-        return {name for name in seen if name not in self.stored or self.is_kept(name)}
+        return seen
 
     @cached_property
     def _values(self) -> dict[str, list[ast.expr]]:

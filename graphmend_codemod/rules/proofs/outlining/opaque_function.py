@@ -54,6 +54,7 @@ def _edit(site: Site) -> Edit:
     effects = FunctionEffects(site)
     if any(name in names for name in effects.changed(function)):
         raise NotProven("the function changes one of its arguments")
+    effects.demand_separate_results(function)
     check_gradient(site, function)
     shapes = ResultShapes(site, function, body)
     text = _Text(site, function, names, shapes, effects.random)

@@ -16,6 +16,7 @@ from graphmend_codemod.analysis.scope import children, walk_scope
 from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.library_effects import demand_one_value
 from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
 from graphmend_codemod.rules.proofs.rowwise.selectors import where_of
 
@@ -28,7 +29,8 @@ _BUILTINS = torch_api.name_set(
 )
 _NOT_FUNCTIONS = torch_api.name_set(
     """save load manual_seed seed compile set_rng_state set_grad_enabled set_default_dtype set_default_device batch_norm
-    instance_norm embedding_bag embedding embedding_renorm_ no_grad enable_grad use_deterministic_algorithms"""
+    instance_norm embedding_bag embedding embedding_renorm_ no_grad enable_grad use_deterministic_algorithms
+    is_grad_enabled is_inference_mode_enabled"""
 )
 _ACCUMULATES = frozenset({"index_add", "index_copy", "scatter_add", "scatter_reduce", "index_put", "masked_fill"})
 _SHARES = aliasing.VIEWS | torch_api.name_set("contiguous cpu detach to type unbind list tuple zip enumerate reversed")
@@ -53,6 +55,8 @@ class RegionEffects(NameOrigins):
         for node in self.nodes:
             if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
                 raise NotProven(f"the loop changes `{speculation.short(node)}`")
+            if isinstance(node, ast.Name) and not self._site.evaluator.scope.is_local(node.id):
+                demand_one_value(self._site, node.id)
             if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
                 found |= self._outside(self.roots(node.value), node)
             elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):

@@ -48,7 +48,10 @@ def _elsewhere(index: IndexView, qualified: str | None) -> _Elsewhere | None:
 
 
 class RowFunctions(RowExpressions):
-    """Follows statements. `conditions` are what has to hold while tracing, `links` the calls that were followed."""
+    """Follows statements. `conditions` are what has to hold while tracing, `links` the calls that were followed.
+
+    `entered` are the functions that they lead to, those of other files among them.
+    """
 
     def __init__(
         self,
@@ -65,6 +68,7 @@ class RowFunctions(RowExpressions):
         self.returned: list[Held] = []
         self.index: IndexView | None = None
         self.foreign = False
+        self.entered: list[ast.AST] = []
 
     def result(self, arguments: dict[str, Held], *, some: bool) -> Held:
         """What the function returns, given its arguments; `some` says that at least one row was chosen."""
@@ -259,7 +263,8 @@ class RowFunctions(RowExpressions):
             self.links.append(Link(self.caller, node, callee))
         inner = RowFunctions(calls, callee, qualify, self.conditions, self.links, self.depth + 1)
         inner.looked, inner.ranged, inner.skips, inner.index = self.looked, self.ranged, self.skips, self.index
-        inner.foreign = elsewhere is not None
+        inner.foreign, inner.entered = elsewhere is not None, self.entered
+        self.entered.append(callee.node)
         arguments = dict(zip(callee.parameters, given, strict=False)) | words
         try:
             return inner.result(arguments, some=SOME in self.env)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import all_names, elements_of, is_name
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.speculation import short
@@ -68,10 +69,24 @@ class _SkippedRows(Rewriter):
             self.statement(each)
         if not self.reads or not (self.written or self.totals):
             raise NotRowwise(f"what `{self.choice}` selects is not written back under it")
+        if self.totals:
+            self._demand_no_wider(body)
+        torch = self.site.torch
         for name in self.totals:
-            asked = [f"isinstance({name}, {self.site.torch}.Tensor)"]
-            asked += [f"{name}.{each} == {text}.{each}" for text in self.tensors for each in ("dtype", "device")]
+            # Autocast computes in float32, and what is added may not have a wider dtype: eager mode adds it only where
+            # there are rows.
+            asked = [f"isinstance({name}, {torch}.Tensor)", f"{name}.dtype in ({torch}.float32, {torch}.float64)"]
+            for text in self.tensors:
+                asked.append(f"{torch}.promote_types({name}.dtype, {text}.dtype) == {name}.dtype")
+                asked.append(f"{name}.device == {text}.device")
             self.conditions.update(dict.fromkeys(asked))
+
+    def _demand_no_wider(self, body: Sequence[ast.stmt]) -> None:
+        """NotRowwise for work whose dtype may be wider than that of the rows, or of float32."""
+        for each in (*body, *self.entered):
+            for part in ast.walk(each):
+                if isinstance(part, ast.Call) and _may_widen(part):
+                    raise NotRowwise(f"`{short(part)}` may change the dtype of what it is added to")
 
     def _demand_neutral(self, body: Sequence[ast.stmt]) -> None:
         """NotRowwise for a statement that does something where the mask chooses no row."""
@@ -104,10 +119,10 @@ class _SkippedRows(Rewriter):
             zero = f"{self.site.torch}.zeros((), device=...)"
             raise NotRowwise(f"`{total.id}` begins as a Python number, and stays one without rows; begin with `{zero}`")
         self.totals[total.id] = None
-        added = f"{self.site.torch}.where({self.chooser}.any(), {self.text(value)}, 0)"
         sign = "-" if isinstance(_operator(node), ast.Sub) else "+"
         middle = f"{sign}= " if isinstance(node, ast.AugAssign) else f"= {total.id} {sign} "
-        self._emit(f"{total.id} {middle}{added}")
+        before = f"{total.id} {middle}{self.site.torch}.where("
+        self._emit(self._call(before, [f"{self.chooser}.any()", self.text(value), "0"]))
         return True
 
     def _is_of_sums(self, node: ast.expr) -> bool:
@@ -143,6 +158,19 @@ class _SkippedRows(Rewriter):
         if not any(each.startswith("reduction=") for each in texts):
             raise NotRowwise(f"`{short(node)}` is not a number where no row is selected")
         return super().of_classes(node, function, texts, given, ignored)
+
+
+_WIDENS = torch_api.name_set("double to type type_as complex cdouble cfloat polar view_as_complex promote_types")
+_NARROW = frozenset({"float", "float32", "half", "float16", "bfloat16"})
+
+
+def _may_widen(call: ast.Call) -> bool:
+    """True for `x.double()`, `x.to(y)` and `x.sum(dtype=d)`, but for a dtype that is no wider than float32."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
+    words = [word.value for word in call.keywords if word.arg == "dtype"]
+    given = [*call.args, *words] if name in {"to", "type"} else words
+    plain = len(given) == 1 and isinstance(given[0], ast.Attribute) and given[0].attr in _NARROW
+    return (name in _WIDENS or bool(words)) and not plain
 
 
 def added_to(node: ast.stmt) -> tuple[ast.Name, ast.expr] | None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
-from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.speculation import is_loud_property, short
 from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS, torch_function
 from graphmend_codemod.core.findings import Edit, Replacement
 from graphmend_codemod.rules.framework.edits import line_of
@@ -131,7 +131,8 @@ def _copied(site: Site, listed: Listed, name: str) -> Replacement:
     for part in walk_in_layers(numbers):
         size = isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "size"
         length = isinstance(part, ast.Call) and site.resolve_global(part.func) == "builtins.len"
-        if not (isinstance(part, _COPIED) or size or length):
+        loud = isinstance(part, ast.Attribute) and is_loud_property(site.evaluator, part.attr)
+        if loud or not (isinstance(part, _COPIED) or size or length):
             raise NotProven(f"`{short(numbers)}` would be computed twice; assign it to a variable first")
     text, asked = site.text(numbers), site.compiling
     if isinstance(numbers, (ast.Name, ast.Attribute)):

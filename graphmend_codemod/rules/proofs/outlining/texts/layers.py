@@ -124,9 +124,15 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
                     return list(flat(code(owner, *given)))
                 whole = torch.nn.ModuleDict({"owner": owner})
                 whole.forward = functools.partial(code, owner)
-                state = {path: each.clone() for path, each in whole.named_buffers()} if again else {}
-                state.update((f"owner.{path}", new) for path, new, _ in held)
-                return list(flat(torch.func.functional_call(whole, state, tuple(given))))
+                changed = {id(own): new for _, new, own in held}
+                copied = {id(each): each.clone() for each in whole.buffers()} if again else {}
+                changed = {**copied, **changed}
+                state = {f"owner.{path}": new for path, new, _ in held if "." not in path}
+                for path, module in whole.named_modules():  # each once: torch does not put back one that it swaps twice
+                    for each in (module.named_parameters, module.named_buffers):
+                        places = each(path, recurse=False, remove_duplicate=False)
+                        state.update((place, changed[id(own)]) for place, own in places if id(own) in changed)
+                return list(flat(torch.func.functional_call(whole, state, tuple(given), tie_weights=False)))
 
         def run(tensors, *rest):
             found = call(tensors, *rest)
