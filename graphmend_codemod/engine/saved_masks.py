@@ -27,7 +27,7 @@ def saved(diagnostic: Diagnostic, rule: Rule, site: Site) -> Diagnostic:
     own = {_root(part) for part in ast.walk(site.place.statement) if _is_target(part)}
     if contract.saves_inputs:
         here = any(each.span == site.span(site.place.statement) for each in diagnostic.edit.replacements)
-        read = _read(site.place.statement) - own if here else set()
+        read = _read(site.place.statement) - own - {site.evaluator.scope.self_name} if here else set()
         names = {name for name in read if not site.value(ast.Name(name, ast.Load())).is_python}
     else:
         names = {name for name in all_names(site.place.statement) - own if _is_mask(site, name, texts)}

@@ -241,7 +241,8 @@ def _is_recurrent(owner: torch.nn.Module, name: str, kind: type, device: str) ->
     state of dropout."""
     layer = getattr(owner, name)
     kinds = (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN) if kind is torch.nn.RNNBase else (kind,)
-    return type(layer) in kinds and (device == "cpu" or layer.dropout == 0)
+    own = type(layer) in kinds and "forward" not in vars(layer)
+    return own and (device == "cpu" or layer.dropout == 0)
 
 
 @torch.compiler.assume_constant_result
