@@ -12,6 +12,8 @@ from graphmend_codemod.rules.framework.site import Site
 
 _UNPARSED = r"\blambda\b|\bfor\b[\s\S]*?\bin\b|:=|\{[^{}:]+\}"
 """What TorchScript may refuse also where it would never run: lambdas, heads of loops, `:=`, sets."""
+_PARSED = r"\bfor \w+ in \([\w., ]*\)\s*\)"
+"""The end of `all(each.dim() > 0 for each in (x, y))`, which it parses: one name, no further `for`, and no `if`."""
 
 
 def scriptable(diagnostic: Diagnostic, site: Site) -> Diagnostic:
@@ -85,4 +87,4 @@ def _passed_by(path: CompilePath, site: Site) -> CompilePath | None:
 
 def _unparsed(text: str) -> list[str]:
     """The lambdas and the heads of loops in a text: `for i, row in`."""
-    return [" ".join(found.split()) for found in re.findall(_UNPARSED, text)]
+    return [" ".join(found.split()) for found in re.findall(_UNPARSED, re.sub(_PARSED, ")", text))]

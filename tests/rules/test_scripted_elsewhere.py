@@ -251,6 +251,13 @@ _CONDITIONS = {
         "y = torch.zeros_like(x)\nmask = x > 0\ny[mask] = x[mask] * n\nreturn y",
         "and mask.dtype == torch.bool",
     ),
+    "facts of several tensors": (
+        "y = torch.zeros_like(x)\nx1, x2 = x.unbind(-1)\nlow, high = torch.min(x1, x2), torch.max(x1, x2)\n"
+        "both = torch.zeros_like(low)\nmask = high > low\n"
+        "both[mask] = (high[mask] - low[mask]) * (x1[mask] - x2[mask])\n"
+        "return both + y.sum() + n",
+        "for each in (",
+    ),
     "a number": (
         "longest = x.max().item()\nreturn torch.arange(int(longest)) + n",
         "else isinstance(x, torch.Tensor)\n                and not x.is_floating_point()",
@@ -273,7 +280,7 @@ def test_torchscript_passes_by_what_a_header_asks(project: Path, name: str) -> N
     assert header in after
     assert not api.fix([project], Settings(project, opaque=True), write=False, cache=False).fixes
     module = importlib.import_module("model")
-    x = torch.tensor([1.0, -1.0, 3.0])
+    x = torch.tensor([1.0, -1.0, 3.0]) if "unbind" not in body else torch.tensor([[1.0, 2.0], [2.0, 2.0], [3.0, 1.0]])
     for training in (False, True):
         model = module.Model().train(training)
         assert torch.equal(torch.jit.script(model)(x, 3), model(x, 3))
