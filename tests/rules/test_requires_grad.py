@@ -237,3 +237,56 @@ def test_a_constant_that_may_have_to_be_a_leaf_is_left_alone(old: str, new: str)
     source = _RETURNED.replace(old, new)
     assert new in source
     assert fixed(source, select=("GM203",))[0] == source
+
+
+_FLAGGED = """
+import torch
+from torch import nn
+
+
+def with_loss(value, requires_grad=True):
+    loss = torch.zeros(1, device=value.device, requires_grad=requires_grad)
+    return value, loss
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor):
+        device = x.device
+        x = self.linear(x)
+        loss = torch.tensor([0.0], device=device, requires_grad=self.training)
+        if self.training:
+            loss = loss + x.square().mean()
+        x, other = with_loss(x)
+        with torch.no_grad():
+            _, none = with_loss(x, requires_grad=False)
+        return x, loss + none, other * x.sum()
+
+
+def make_evaluated():
+    return Model().eval()
+"""
+
+
+@pytest.mark.parametrize("name", ["Model", "make_evaluated"])
+@pytest.mark.parametrize("given", ["torch.randn(2, 4)", "torch.randn(0, 4)"])
+def test_a_flag_that_a_name_or_the_mode_decides_is_asked_for(name: str, given: str) -> None:
+    after, _ = fixed(_FLAGGED)
+    assert "and self.training is True" in after and "and requires_grad is True" in after
+    behaves(_FLAGGED, after, [given], name=name)
+    compiles(after, [given], name=name, scenarios=(Scenario(True, "parameters"), Scenario(True, "inputs")))
+
+
+@pytest.mark.parametrize("flag", ["self.learns", "bool(self.training)", "flag"])
+def test_a_flag_that_may_run_code_or_is_no_local_is_left_alone(flag: str) -> None:
+    body = f"total = torch.tensor(0.0, device=x.device, requires_grad={flag})\n        x = x * total"
+    declined(model(body).replace("import torch\n", "import torch\n\nflag = True\n", 1), "Dynamo does not trace it")
+
+
+def test_a_device_of_a_name_that_is_no_parameter_tells_nothing_of_gradients() -> None:
+    body = "y = x * 2\n        device = y.device\n        del y\n        "
+    body += "total = torch.tensor(0.0, device=device, requires_grad=True)\n        x = x * total"
+    declined(model(body), "no tensor that may require a gradient is named in it")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis.aliasing import FRESH, of_operator, operands
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.gradients import set_by_statement
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, mentions, reads_name
-from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, mentions, reads_name, rebinds
+from graphmend_codemod.analysis.scope import dotted, parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.core.findings import Edit
@@ -31,12 +31,16 @@ def constant_leaf(site: Site, node: ast.Assign) -> ast.Call | None:
     call = node.value
     if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name) or not isinstance(call, ast.Call):
         return None
-    flagged = any(_is_flag(word) for word in call.keywords)
+    flagged = any(_is_flag(site, word) for word in call.keywords)
     return call if flagged and torch_function(site.resolve(call.func)) in _CREATES else None
 
 
-def _is_flag(word: ast.keyword) -> bool:
-    return word.arg == "requires_grad" and isinstance(word.value, ast.Constant) and word.value.value is True
+def _is_flag(site: Site, word: ast.keyword) -> bool:
+    """True for `requires_grad=True`, and for a local or `self.training`, which have to be True while tracing."""
+    value, scope = word.value, site.evaluator.scope
+    local = isinstance(value, ast.Name) and scope.is_local(value.id)
+    plain = local or _is_true(value) or is_attribute(value, scope.self_name, "training")
+    return plain and word.arg == "requires_grad"
 
 
 def made_of_no_elements(site: Site, node: ast.Assign, call: ast.Call) -> Edit:
@@ -48,7 +52,9 @@ def made_of_no_elements(site: Site, node: ast.Assign, call: ast.Call) -> Edit:
             raise NotProven(f"`{short(use)}` needs a leaf; manually make it without `requires_grad`")
     name = target.id
     conditions, x = _conditions(site, call, off=_is_only_computed_with(site, name))
-    arguments = [*call.args, *(word for word in call.keywords if not _is_flag(word))]
+    flags = [word.value for word in call.keywords if word.arg == "requires_grad"]
+    conditions[1:1] = [f"{site.text(each)} is True" for each in flags if not _is_true(each)]
+    arguments = [*call.args, *(word for word in call.keywords if word.arg != "requires_grad")]
     path = under(
         site.header("if", conditions),
         f"{name} = {site.text(call.func)}({', '.join(site.text(each) for each in arguments)})",
@@ -100,7 +106,7 @@ def _conditions(site: Site, call: ast.Call, *, off: bool = False) -> tuple[list[
 
     With `off`, gradients may also be off as a whole: then nothing that is computed with the leaf requires one.
     """
-    tensor = next((each for each in _tensors(call) if not site.value(each).is_python), None)
+    tensor = next((each for each in _tensors(site, call) if not site.value(each).is_python), None)
     if tensor is None:
         raise NotProven(
             "no tensor that may require a gradient is named in it; manually make it without `requires_grad`, "
@@ -153,12 +159,25 @@ def _of_leaf(part: ast.AST, name: str) -> ast.AST | None:
     return None
 
 
-def _tensors(call: ast.Call) -> Iterator[ast.expr]:
+def _tensors(site: Site, call: ast.Call) -> Iterator[ast.expr]:
     """What the call takes device, dtype or size of, or gives to a function that does."""
     for word in call.keywords:
-        if isinstance(word.value, ast.Attribute) and word.value.attr in _TOLD_BY and dotted(word.value.value):
-            yield word.value.value
+        told = _assigned_once(site, word.value) if isinstance(word.value, ast.Name) else word.value
+        if isinstance(told, ast.Attribute) and told.attr in _TOLD_BY and dotted(told.value):
+            yield told.value
         elif word.arg is None and isinstance(word.value, ast.Call) and len(word.value.args) == 1:
             yield from (each for each in word.value.args if isinstance(each, ast.Name))
     if isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_like"):
         yield from (each for each in call.args[:1] if dotted(each))
+
+
+def _assigned_once(site: Site, name: ast.Name) -> ast.expr | None:
+    """The `x.device` of a parameter `x`, where `device = x.device` binds the name, and `x` stays bound."""
+    scope, nodes = site.evaluator.scope.node, list(walk_scope(site.evaluator.scope.node))
+    bound = [each for each in nodes if isinstance(each, ast.Assign) and any(is_name(t, name.id) for t in each.targets)]
+    value = bound[0].value if len(bound) == 1 else None
+    owner = value.value if isinstance(value, ast.Attribute) else None
+    if not isinstance(owner, ast.Name) or all(each.arg != owner.id for each in parameters(scope)):
+        return None
+    gone = any(isinstance(each, (ast.Delete, ast.ExceptHandler)) and rebinds(each, owner.id) for each in nodes)
+    return None if gone else value
