@@ -110,3 +110,58 @@ def test_what_would_show_is_left_alone(old: str, new: str, because: str, monkeyp
     reasons = [each.declined or "" for each in checked(source, opaque=True, select=("GM801",)).findings]
     assert any(because in reason for reason in reasons), reasons
     assert fixed(source, opaque=True, select=("GM801",))[0] == source
+
+
+_CODEBOOK = """
+import torch
+from torch import nn
+
+
+def elsewhere(dead):
+    raise AssertionError(open(dead))
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("codes", torch.arange(12.0).view(4, 3))
+        self.register_buffer("counts", torch.tensor([0.0, 3.0, 1.0, 4.0]))
+
+    @torch.no_grad()
+    def refill(self, rows, dead):
+        if torch.compiler.is_compiling() and rows.dim() == 2:
+            places = elsewhere(dead)
+        else:
+            places = dead.nonzero(as_tuple=True)[0]
+        self.codes[places] = rows[torch.arange(len(places)) % len(rows)]
+
+    @torch.no_grad()
+    def expire(self, rows):
+        dead = self.counts < 2
+        if not dead.any():
+            return
+        self.refill(rows, dead)
+        self.counts[dead] = 2
+
+    def forward(self, x: torch.Tensor):
+        self.expire(x)
+        return (x @ self.codes.t()).sum()
+"""
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:The .grad attribute")
+def test_a_method_that_calls_one_with_a_compile_path_of_its_own_is_one_operator() -> None:
+    after, _ = fixed(_CODEBOOK, opaque=True)
+    assert "return _expire_operator(self, rows)" in after
+    eager = loaded(_CODEBOOK).Model()
+    model = copy.deepcopy(eager)
+    compiled: Any = torch.compile(model, backend="inductor", fullgraph=True)
+    for _ in range(2):
+        for old, new in zip(run(eager, eager, X), run(model, compiled, X), strict=True):
+            torch.testing.assert_close(new, old)
+
+
+@pytest.mark.parametrize("test", ["self.training", "log(rows) and torch.compiler.is_compiling()", "is_compiling()"])
+def test_what_eager_mode_may_run_counts(test: str) -> None:
+    source = _CODEBOOK.replace("torch.compiler.is_compiling() and rows.dim() == 2", test)
+    assert "_expire_operator" not in fixed(source, opaque=True)[0]

@@ -248,14 +248,14 @@ def test_a_spectrogram_of_torchaudio_is_named() -> None:
     source = """
 import torchaudio
 from torch import nn
-from torchaudio.transforms import Spectrogram
+from torchaudio.transforms import InverseSpectrogram
 
 
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.spectrum = Spectrogram(64)
-        self.mel = torchaudio.transforms.MelSpectrogram()
+        self.spectrum = InverseSpectrogram(64)
+        self.mel = torchaudio.transforms.MFCC()
         self.other = torchaudio.transforms.AmplitudeToDB()
 
     def forward(self, x):

@@ -11,7 +11,7 @@ from graphmend_codemod.project.summary.candidates import FOREIGN_NAMES
 HELPERS = (
     "_variable_while_tracing", "_tqdm_while_tracing", "_trange_while_tracing", "_sdp_kernel_while_tracing",
     "_fast_length_while_tracing", "_fftpack_length_while_tracing", "_cudnn_flags_while_tracing",
-    "_catch_warnings_while_tracing",
+    "_catch_warnings_while_tracing", "_spectrogram_while_tracing",
 )  # fmt: skip
 """Functions of the module that the twins call: they may call what they stand for, where nothing else does the same."""
 _NAMES = (

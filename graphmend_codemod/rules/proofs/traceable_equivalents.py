@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from graphmend_codemod.analysis.patterns import elements_of, is_name, only_target, reads_name
+from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_name, only_target, reads_name
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.analysis.speculation import is_loud_property, short
 from graphmend_codemod.analysis.torch_api import CLOCKS, VARIABLE
@@ -321,6 +321,22 @@ def twin_of(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
         return _new_of_size(site, call.func.value, call)
     form = old_constructors.new_form(site, call)
     return None if form is None else Twin(call, call, form.text, form.conditions)
+
+
+_SPECTRA = frozenset({"torchaudio.transforms.Spectrogram", "torchaudio.transforms.MelSpectrogram"})
+
+
+def spectrum_of(site: Site, call: ast.Call) -> Twin | None:
+    """A call of a helper for `self.spectrogram(x)`, a layer of torchaudio; the helper asks which class it has."""
+    layer = call.func
+    if not is_attribute(layer, site.evaluator.scope.self_name) or len(call.args) != 1 or call.keywords:
+        return None
+    if isinstance(call.args[0], ast.Starred) or site.value(layer).instance_of not in _SPECTRA:
+        return None
+    name = "_spectrogram_while_tracing"
+    helper = Helper(name, texts.SPECTROGRAM.format(torch=site.torch).strip("\n"))
+    twin = f"{name}({site.text(layer)}, {site.text(call.args[0])})"
+    return Twin(call, call, twin, (site.compiling,), (helper,))
 
 
 def _new_of_size(site: Site, made: ast.expr, call: ast.Call) -> Twin | None:

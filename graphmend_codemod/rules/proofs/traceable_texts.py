@@ -43,6 +43,40 @@ def _catch_warnings_while_tracing():
 
     return contextlib.nullcontext()
 '''
+SPECTROGRAM = '''
+def _spectrogram_while_tracing(layer, x):
+    """`layer(x)` without `torch.jit.isinstance`, which torchaudio asks and torch.compile does not trace."""
+    from torchaudio import transforms
+
+    inner = layer.spectrogram if type(layer) is transforms.MelSpectrogram else layer
+    known = type(inner) is transforms.Spectrogram
+    if not known or (type(inner.normalized) is not bool and inner.normalized not in ("window", "frame_length")):
+        return layer(x)
+    for each in (layer, inner):
+        hooks = each._forward_hooks, each._forward_pre_hooks, each._backward_hooks, each._backward_pre_hooks
+        if any(hooks) or "forward" in vars(each):
+            return layer(x)
+    if inner.pad > 0:
+        x = {torch}.nn.functional.pad(x, (inner.pad, inner.pad))
+    found = {torch}.stft(
+        x.reshape(-1, x.shape[-1]),
+        inner.n_fft,
+        inner.hop_length,
+        inner.win_length,
+        inner.window,
+        inner.center,
+        inner.pad_mode,
+        inner.normalized == "frame_length",
+        inner.onesided,
+        return_complex=True,
+    )
+    found = found.reshape(x.shape[:-1] + found.shape[-2:])
+    if inner.normalized is True or inner.normalized == "window":
+        found = found / inner.window.pow(2.0).sum().sqrt()
+    if inner.power is not None:
+        found = found.abs() if inner.power == 1.0 else found.abs().pow(inner.power)
+    return found if layer is inner else layer.mel_scale(found)
+'''
 FAST_LENGTH = '''
 def _fast_length_while_tracing(target, real=False):
     """What `scipy.fft.next_fast_len` returns, computed in a form that torch.compile traces."""

@@ -15,7 +15,9 @@ A clock that only messages tell reads 0.0 where these are left out; compiled cod
 Of `torch.FloatTensor(x.size())` Dynamo makes a tensor of the sizes in place of one of that size, without a word, and
 of an array of NumPy one of another dtype: it gets `torch.FloatTensor().new_empty(x.size())` and
 `torch.tensor(array, dtype=...)`.
-`copy.copy` of a dict, list or set is its own `copy()`. Flags of cuDNN are left out where there is no device of CUDA;
+`copy.copy` of a dict, list or set is its own `copy()`. `torchaudio.transforms.Spectrogram` and `MelSpectrogram` ask
+`torch.jit.isinstance`: a helper computes with `torch.stft` what such a layer computes, where it is one of these classes
+and has no hooks. Flags of cuDNN are left out where there is no device of CUDA;
 with one, the graph breaks there as before.
 
 **Constants.** An array that numbers alone decide (`scipy.signal.get_window`, `librosa.filters.mel`, the nodes of a
@@ -35,7 +37,8 @@ bar itself do not appear from compiled code.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import last_name
@@ -46,7 +49,10 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.suspect_calls import HELPERS, NAMES, lines
-from graphmend_codemod.rules.proofs.untraced.places import evaluated
+from graphmend_codemod.rules.proofs.untraced import places
+
+if TYPE_CHECKING:
+    from graphmend_codemod.rules.proofs.twin import Twin
 
 rule = Rule(
     code="GM603",
@@ -82,7 +88,6 @@ def untraceable(site: Site, statement: ast.stmt) -> Diagnostic | None:
     if not calls:
         return None
     from graphmend_codemod.rules.proofs.traceable_equivalents import twin_of
-    from graphmend_codemod.rules.proofs.twin import Twin, is_choice, replacement
 
     first: Diagnostic | None = None
     twins: list[Twin] = []
@@ -95,8 +100,27 @@ def untraceable(site: Site, statement: ast.stmt) -> Diagnostic | None:
             continue
         if twin is not None and not any(_inside(call, other.call) for other in twins):
             twins.append(twin)
-    if not twins:
-        return first
+    return first if not twins else _mended(site, statement, twins)
+
+
+@rule.on(*_STATEMENTS, lines=places.lines)
+def spectrum(site: Site, statement: ast.stmt) -> Diagnostic | None:
+    """`mel = self.mel_spec(audio)`, a layer of torchaudio."""
+    if site.torch is None or site.function.startswith(HELPERS):
+        return None
+    from graphmend_codemod.rules.proofs.traceable_equivalents import spectrum_of
+
+    nodes = [node for node in places.suspects(site).of(statement) if isinstance(node, ast.Call)]
+    evaluated = {id(node) for node in places.evaluated(site, statement)} if nodes else set()
+    found = [twin for node in nodes if id(node) in evaluated and (twin := spectrum_of(site, node)) is not None]
+    twins = [each for each in found if not any(_inside(each.call, other.call) for other in found)]
+    return _mended(site, statement, twins) if twins else None
+
+
+def _mended(site: Site, statement: ast.stmt, twins: Sequence[Twin]) -> Diagnostic:
+    """The edit that puts all the twins in their places."""
+    from graphmend_codemod.rules.proofs.twin import Twin, is_choice, replacement
+
     left_out = (Twin(each, each, "", (site.compiling,)) for twin in twins for each in twin.without)
     replacements = tuple(replacement(site, statement, twin) for twin in (*twins, *left_out))
     helpers = tuple({helper.name: helper for twin in twins for helper in twin.helpers}.values())
@@ -132,7 +156,7 @@ def _message(call: ast.expr) -> str:
 
 
 def _calls(site: Site, statement: ast.stmt) -> Iterator[ast.Call]:
-    found = [node for node in evaluated(site, statement) if isinstance(node, ast.Call) and _is_suspect(node)]
+    found = [node for node in places.evaluated(site, statement) if isinstance(node, ast.Call) and _is_suspect(node)]
     yield from sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
 
@@ -141,5 +165,5 @@ def _is_suspect(node: ast.Call) -> bool:
     return name in NAMES
 
 
-def _inside(call: ast.Call, other: ast.expr) -> bool:
+def _inside(call: ast.expr, other: ast.expr) -> bool:
     return any(part is call for part in ast.walk(other) if part is not other)

@@ -18,6 +18,7 @@ from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import held_functions, library_effects
+from graphmend_codemod.rules.proofs.outlining.eager_parts import eager_nodes
 from graphmend_codemod.rules.proofs.outlining.held_functions import Functions
 from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
 
@@ -136,7 +137,7 @@ class _Body(NameOrigins):
     def __init__(
         self, effects: FunctionEffects, site: Site, function: FunctionNode, depth: int, own: str, given: Functions
     ) -> None:
-        super().__init__([part for statement in function.body for part in walk(statement)])
+        super().__init__([*eager_nodes(site, function.body)])
         self._effects = effects
         self._given = given
         self._code = function

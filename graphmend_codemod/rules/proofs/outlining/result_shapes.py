@@ -15,6 +15,7 @@ from graphmend_codemod.analysis.scope import FunctionNode, parameters, walk, wal
 from graphmend_codemod.analysis.values import BOOL, Value
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.eager_parts import is_compile_path
 
 _CHOOSE = torch_api.name_set("nonzero argwhere unique unique_consecutive masked_select item tolist numpy")
 _VALUE_SIZED = torch_api.name_set("bincount repeat_interleave one_hot histc")
@@ -128,6 +129,8 @@ class ResultShapes:
             return [self._return(node, needed)]
         if isinstance(node, ast.With):
             return self._block(node.body, needed)
+        if isinstance(node, ast.If) and is_compile_path(self._site, node.test):
+            return self._block(node.orelse, needed)
         bound = _bound(node)
         leaves = any(isinstance(part, ast.Return) for part in walk(node))
         if isinstance(node, ast.If) and (leaves or bound & needed) and self._is_static(node.test, node):
