@@ -24,7 +24,7 @@ def joining(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diag
     if again is not None and again[1].edit is not None and _is_without_gradients(site, again[1].edit):
         return again
     reason = (
-        f"`{written}` is read before and written in place after it, and torch 2.13 would compute the gradients of one "
+        f"`{written}` is read and written in place around it, and torch 2.13 would compute the gradients of one "
         "graph from what was written; manually write to a copy, or call it under `torch.no_grad()`"
     )
     return found[0], found[1]._replace(edit=None, declined=reason)

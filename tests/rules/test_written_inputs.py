@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import types
+
 import pytest
+import torch
 
 from tests.tools.compiled import compiled_differences
 from tests.tools.fixes import checked, fixed
@@ -41,6 +45,11 @@ class Model(nn.Module):
     def read(self, x: torch.Tensor) -> torch.Tensor:
         return x * self.scale.exp()
 
+    def halved(self) -> torch.Tensor:
+        found = self.scale.exp().detach()
+        self.scale.mul_(0.5)
+        return found
+
     def update(self) -> None:
         self.scale.mul_(0.5)
 
@@ -77,6 +86,10 @@ JOINED = {
     "by an initialiser": ("y = x * self.scale.exp()", "nn.init.zeros_(self.scale)"),
     "inplace by position": ("y = x * scale.exp()", "y = y + nn.functional.threshold(scale, 1.5, 0.0, True)"),
     "an inplace layer": ("y = x * scale.exp()", "y = y + self.clip(scale)"),
+    "written above": ("self.scale.mul_(0.5)", "y = x * self.scale.exp()"),
+    "written above by a method": ("self.update()", "y = self.read(x)"),
+    "both above": ("y = self.scale[[2, 0, 1]].detach()\n        self.scale.mul_(0.5)", "y = x * y"),
+    "both in one call": ("y = self.halved()", "y = x * y"),
     "running statistics": (
         "y = x * self.scale.exp()",
         "nn.functional.batch_norm(x.expand(2, 3), self.scale, self.scale + 1, None, None, True)",
@@ -100,7 +113,8 @@ def test_what_joins_a_read_with_a_write_below_is_for_code_without_gradients(abov
 
 APART = {
     "nothing is written": ("y = x * self.scale.exp()", "y = y + self.scale"),
-    "written above as well as below": ("self.scale.mul_(0.5)", "y = x * self.scale.exp()"),
+    "written above, and read by that alone": ("self.scale.mul_(0.5)", "y = x * scale"),
+    "both below": ("y = x", "self.scale.mul_(0.5)\n        y = x * self.scale.exp()"),
     "another one is written": ("y = x * self.scale.exp()", "scale.mul_(0.5)"),
     "a tensor made here is written": ("made = scale + 1.0\n        y = x * made", "made.mul_(0.5)"),
     "only its shape is read": ("y = x * scale.shape[0]", "scale.mul_(0.5)"),
@@ -137,7 +151,7 @@ def test_a_fix_without_a_header_is_declined() -> None:
     above, below = JOINED["a buffer"]
     source = _source(above, below, between='logger.warning("rows: %s", x.shape[0])')
     reasons = [each.declined or "" for each in checked(source).findings]
-    assert any("`self.scale` is read before and written in place after it" in each for each in reasons)
+    assert any("`self.scale` is read and written in place around it" in each for each in reasons)
     assert fixed(source)[0] == source
 
 
@@ -146,3 +160,18 @@ def test_gradients_are_those_of_eager_mode_or_an_error(case: str) -> None:
     after, _ = fixed(_source(*JOINED[case]))
     wrong = list(compiled_differences(after, INPUTS, scenarios=TRAINING))
     assert all("modified by an inplace operation" in each for each in wrong), wrong
+
+
+@pytest.mark.parametrize("case", ["written above", "written above by a method", "both above", "both in one call"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_gradients_are_those_of_eager_mode_where_the_backward_pass_is_traced(case: str) -> None:
+    module = types.ModuleType("written_inputs_subject")
+    exec(compile(fixed(_source(*JOINED[case]))[0], "subject.py", "exec"), vars(module))
+    eager = module.Model()
+    model = copy.deepcopy(eager)
+    gradients = []
+    for call in (eager, torch.compile(model, backend="aot_eager")):
+        torch._dynamo.reset()
+        x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        gradients.append(torch.autograd.grad(call(x, torch.ones(3)).square().sum(), x)[0])
+    torch.testing.assert_close(gradients[1], gradients[0])

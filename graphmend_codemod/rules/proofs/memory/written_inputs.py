@@ -9,8 +9,9 @@ gradients.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from typing import NamedTuple, TypeVar
 
 from graphmend_codemod.analysis import aliasing
@@ -152,8 +153,17 @@ class _Certain(ModuleMemory):
         return self.site.value(node).is_tensor or (is_attribute(node, "self") and node.attr in self._buffers(function))
 
 
+class _Around(NamedTuple):
+    """Names that are read and written above a statement, or in it, and below."""
+
+    read: Collection[str] = frozenset()
+    written: Collection[str] = frozenset()
+    read_below: Collection[str] = frozenset()
+    written_below: Collection[str] = frozenset()
+
+
 class _Joined:
-    """What one graph would read above a statement and write below."""
+    """What one graph would read and write that two had."""
 
     def __init__(self, memory: _Certain) -> None:
         self._memory = memory
@@ -162,17 +172,20 @@ class _Joined:
     def spoiled(self, function: Definition, at: ast.stmt, whole: bool) -> str | None:
         """What is read and written around a statement of a function, or around the calls that lead there."""
         if whole:
-            return self._above(function, set, _all(self._after(function, at, function.node.lineno)))
-        written = self._after(function, at, at.lineno)
+            return self._above(function, _Around(written_below=_all(self._after(function, at, function.node.lineno))))
+        every, end = self._after(function, at, 0), at.end_lineno or 0
+        above = [each for each in every if each.line <= end or _in_one_loop(function, at, each.line)]
+        below = self._after(function, at, at.lineno)
+        read = self._used(function, at) if every else []
+        later = self._below(function, at) if above else []
         apart = blocks_of(self._memory.calls, function).exclude
-        for one in self._used(function, at) if written else ():
-            for other in written:
-                found = self._common(function, one.names, other.names)
-                if found is not None and not apart(one.statement, other.statement):
-                    return found
-        return self._above(function, lambda: _all(self._used(function, at)), _all(written))
+        for one, other in (*product(read, below), *product(later, above), *_given_on(read, above)):
+            found = self._common(function, one.names, other.names)
+            if found is not None and not apart(one.statement, other.statement):
+                return found
+        return self._above(function, _Around(_all(self._used(function, at)), _all(above), _all(later), _all(below)))
 
-    def _above(self, function: Definition, read: Callable[[], set[str]], written: set[str]) -> str | None:
+    def _above(self, function: Definition, around: _Around) -> str | None:
         """The same around the calls of a function that itself reads and writes this; most write nothing."""
         key = (function.qualname, function.node.lineno)
         if key in self._seen:
@@ -183,17 +196,24 @@ class _Joined:
             if not blocks.runs(call):
                 continue
             at = blocks.statement_of(call)
-            after = _all(self._after(caller, at, (at.end_lineno or 0) + 1))
-            after |= self._at_call(function, caller, call, written)
-
-            def before(caller: Definition = caller, call: ast.Call = call, at: ast.stmt = at) -> set[str]:
-                above = [each for each in self._before(caller, at) if each.call is not call]
-                return _all(above) | self._at_call(function, caller, call, read())
-
-            found = (self._common(caller, before(), after) if after else None) or self._above(caller, before, after)
+            inner = [self._at_call(function, caller, call, each) for each in around]
+            first, last = at.lineno, at.end_lineno or 0
+            there = _Around(
+                inner[0].union(*(each.names for each in self._before(caller, at) if each.call is not call)),
+                inner[1].union(*(each.names for each in self._after(caller, at, 0) if each.line < first)),
+                inner[2].union(*(each.names for each in self._below(caller, at) if each.call is not call)),
+                inner[3].union(*(each.names for each in self._after(caller, at, last + 1))),
+            )
+            found = self._common(caller, there.read, there.written_below)
+            found = found or self._common(caller, there.read_below, there.written) or self._above(caller, there)
             if found is not None:
                 return found
         return None
+
+    def _below(self, function: Definition, at: ast.stmt) -> list[_Access]:
+        """What is read below a statement, or in a loop around it."""
+        reads = self._memory.remembered("reads", function, lambda: list(self._reads(function)))
+        return [each for each in reads if each.line > (at.end_lineno or 0) or _in_one_loop(function, at, each.line)]
 
     def _common(self, function: Definition, read: Collection[str], written: Collection[str]) -> str | None:
         """The first of the names read that is written, or an attribute of what is, and comes from outside."""
@@ -320,6 +340,13 @@ def _is_without_gradient(node: ast.AST) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr == "indices"
     return isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _OF_NO_GRADIENT
+
+
+def _given_on(read: Sequence[_Access], written: Sequence[_Access]) -> Iterator[tuple[_Access, _Access]]:
+    """What is read and written above; not by one statement that gives nothing on, such as `self.mean.mul_(0.9)`."""
+    for one, other in product(read, written):
+        if one.statement is not other.statement or not isinstance(one.statement, (ast.Expr, ast.AugAssign)):
+            yield one, other
 
 
 def _in_one_loop(function: Definition, at: ast.stmt, line: int) -> bool:
