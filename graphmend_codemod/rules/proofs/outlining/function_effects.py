@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from itertools import permutations
 
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
@@ -21,6 +22,7 @@ from graphmend_codemod.rules.proofs.outlining import held_functions, library_eff
 from graphmend_codemod.rules.proofs.outlining.eager_parts import eager_nodes
 from graphmend_codemod.rules.proofs.outlining.held_functions import Functions
 from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
+from graphmend_codemod.rules.proofs.outlining.single_process import idle_nodes
 
 _FORBIDDEN = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try)
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.NamedExpr, ast.Match)
@@ -44,8 +46,9 @@ class FunctionEffects:
     that they set, to constants alone, `off` flags that have to be False for the effects to be all, `methods` is
     whether there are other methods, and `parts` names attributes that hold more than a tensor or a constant, with what
     is read of them. `held` names the function of this file that an attribute is taken for, `recorded` is whether
-    autograd may see a change, `random` whether anything may draw random numbers. `updates` is for code that is not run
-    again for a gradient: it may log messages and fill `held`.
+    autograd may see a change, `random` whether anything may draw random numbers, `alone` whether there has to be one
+    process alone. `updates` is for code that is not run again for a gradient: it may log messages, fill `held` and set
+    `alone`.
     """
 
     def __init__(self, site: Site, *, updates: bool = False) -> None:
@@ -59,6 +62,7 @@ class FunctionEffects:
         self.set: dict[str, ast.Constant] = {}
         self.off: set[str] = set()
         self.methods = False
+        self.alone = False
         self.random = False
         self.parts: dict[str, str] = {}
 
@@ -165,13 +169,24 @@ class _Body(NameOrigins):
         for node in self.nodes:
             if self._behind.get(id(node)) in self._effects.off:
                 continue
+            if self._effects.alone and id(node) in self._idle:
+                continue
             try:
                 found |= self._changed_by(node)
             except NotProven:
-                if id(node) not in self._behind:
+                if id(node) in self._idle:
+                    self._effects.alone = self._effects.methods = True  # a subclass may have `buffers` of its own
+                elif id(node) in self._behind:
+                    self._effects.off.add(self._behind[id(node)])
+                else:
                     raise
-                self._effects.off.add(self._behind[id(node)])
         return found
+
+    @cached_property
+    def _idle(self) -> set[int]:
+        """What one process skips, or does nothing in: asked once all else is known, for it may read other files."""
+        asked = self._effects.updates and self._site.settings.opaque
+        return {id(each) for each in idle_nodes(self._site, self._code)} if asked else set()
 
     def _changed_by(self, node: ast.AST) -> set[str]:
         if isinstance(node, (*_FORBIDDEN, *_NESTED)):

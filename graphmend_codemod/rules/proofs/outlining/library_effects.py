@@ -18,6 +18,7 @@ _BUILTINS = torch_api.name_set(
 )
 CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode"})
 _MODULES = ("torch.compiler.is_", "torch.jit.is_", "math.", "operator.", "itertools.")
+_PROCESSES = frozenset(f"torch.distributed.{name}" for name in ("is_available", "is_initialized"))
 _ARRAYS = ("numpy.", "einops.")
 _NOT_AGAIN = frozenset({"numpy", "__array__", "data_ptr"})
 _MODES = torch_api.name_set(
@@ -45,7 +46,7 @@ def of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:
         return aliasing.Effect(shares=tuple(call.args))
     known = builtin.endswith("Error") or qualified.startswith(_MODULES)
     known = known or qualified in {"torch.device", "torch.is_tensor", "torch.finfo", "torch.iinfo", "torch.Size"}
-    known = known or qualified == "torch._assert_async"
+    known = known or qualified == "torch._assert_async" or qualified in _PROCESSES
     return aliasing.Effect(known=known)
 
 

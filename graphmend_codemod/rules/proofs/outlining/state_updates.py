@@ -20,6 +20,7 @@ from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
+from graphmend_codemod.rules.proofs.outlining import single_process
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.shared_helpers import operator_name
@@ -81,6 +82,7 @@ def _conditions(site: Site, effects: FunctionEffects, own: str, owner: str) -> l
     conditions = [f"{site.torch}.compiler.is_dynamo_compiling()"]
     if effects.methods:
         conditions.append(f"type({own}) is {owner}")
+    conditions += [single_process.ASKED.format(site.torch)] if effects.alone else []
     conditions += [f"{own}.{name} is False" for name in sorted(effects.off)]
     conditions += [f"{own}.{name} is {function}" for name, function in sorted(effects.held.items())]
     for name, value in sorted(effects.set.items()):
