@@ -34,8 +34,8 @@ tensors and gives back their new values; the graph copies these into them. That 
 are large, so with more than 2**18 elements on a CPU, and 2**24 elsewhere, the graph breaks as before. It may call other
 methods that do no more, log messages, and call functions of its file that it holds as attributes or hands on
 (`kmeans(x, sample=self.sample)`). Attributes that it sets to a constant have to hold it already, functions have to
-be the ones that its class assigns, flags in front of what is not known have to be False, there has to be one process where
-`torch.distributed.is_initialized()` decides what else happens, also in functions that return at once then
+be the ones that its class assigns, flags in front of what is not known have to be False, there has to be one process
+where `torch.distributed.is_initialized()` decides about more, also in functions that return at once otherwise
 (`broadcast_tensors(self.buffers())`), arguments have to be tensors
 and constants, and gradients off (as under `@torch.no_grad()`) unless all changes go through `.data` or `.detach()`:
 all that is told apart while tracing, and the graph breaks as before. Where autograd saved a tensor before it changes
