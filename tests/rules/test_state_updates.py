@@ -165,3 +165,10 @@ def test_a_method_that_calls_one_with_a_compile_path_of_its_own_is_one_operator(
 def test_what_eager_mode_may_run_counts(test: str) -> None:
     source = _CODEBOOK.replace("torch.compiler.is_compiling() and rows.dim() == 2", test)
     assert "_expire_operator" not in fixed(source, opaque=True)[0]
+
+
+def test_what_torchscript_leaves_to_python_is_one_operator() -> None:
+    source = _CODEBOOK.replace("    @torch.no_grad()\n    def expire", "    @torch.jit.ignore\n    def expire", 1)
+    source = source.replace("self.codes[places] =", "self.codes.data[places] =")
+    source = source.replace("self.counts[dead] =", "self.counts.data[dead] =")
+    assert "_expire_operator" in fixed(source, opaque=True)[0]

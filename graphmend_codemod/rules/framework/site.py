@@ -60,6 +60,10 @@ def _is_bound_again(text: str, name: str) -> bool:
     return any(mark in text and re.search(binds.replace("NAME", name), text) for mark, binds in _BINDS)
 
 
+_LEFT_TO_PYTHON = frozenset({"torch.jit.ignore", "torch.jit.unused"})
+"""Decorators of methods that TorchScript does not compile."""
+
+
 @lru_cache(maxsize=4)
 def is_scripted(text: str) -> bool:
     """True for a file whose code is written for TorchScript as well, which compiles less Python than runs."""
@@ -289,9 +293,11 @@ class Site(SiteText):
     @cached_property
     def scripted(self) -> bool:
         """True where TorchScript compiles the function as well: its file says so, or another file of the project."""
+        scope = self.evaluator.scope
+        if any(self.resolve_global(each) in _LEFT_TO_PYTHON for each in scope.node.decorator_list):
+            return False
         if is_scripted(self.source.text):
             return True
-        scope = self.evaluator.scope
         return scope.index.is_scripted(self.summary.path, self.function, scope.node.lineno)
 
     @cached_property
