@@ -173,8 +173,9 @@ class _Joined:
         """What is read and written around a statement of a function, or around the calls that lead there."""
         if whole:
             return self._above(function, _Around(written_below=_all(self._after(function, at, function.node.lineno))))
-        every, end = self._after(function, at, 0), at.end_lineno or 0
-        above = [each for each in every if each.line <= end or _in_one_loop(function, at, each.line)]
+        every, own = self._after(function, at, 0), range(at.lineno, (at.end_lineno or 0) + 1)
+        apart_from_it = [each for each in every if each.line not in own]  # what a fix itself writes, its rule knows
+        above = [each for each in apart_from_it if each.line < own.start or _in_one_loop(function, at, each.line)]
         below = self._after(function, at, at.lineno)
         read = self._used(function, at) if every else []
         later = self._below(function, at) if above else []
