@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from graphmend_codemod.analysis.scope import children
+from graphmend_codemod.analysis.patterns import is_attribute
+from graphmend_codemod.analysis.scope import FunctionNode, children, walk
+from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
 
 _PREDICATES = frozenset({"torch.compiler.is_compiling", "torch.compiler.is_dynamo_compiling"})
@@ -29,3 +31,16 @@ def is_compile_path(site: Site, test: ast.expr) -> bool:
     """True for `torch.compiler.is_compiling()`, and for `torch.compiler.is_compiling() and ...`."""
     first = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else test
     return isinstance(first, ast.Call) and site.resolve_global(first.func) in _PREDICATES
+
+
+def behind_flags(site: Site, function: FunctionNode, own: str) -> Iterator[tuple[int, str]]:
+    """What runs only if a flag of the instance is set, by identity: the rest of `if self.flag and ...:`."""
+    for node in (part for statement in function.body for part in walk(statement)):
+        if not isinstance(node, ast.If) or node.orelse:
+            continue
+        together = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
+        flag, *rest = node.test.values if together else [node.test]  # type: ignore[attr-defined]
+        if is_attribute(flag, own):
+            fact = site.evaluator.scope.attribute(flag.attr)
+            if fact is None or fact.kind not in {AttributeKind.BUFFER, AttributeKind.PARAMETER}:
+                yield from ((id(part), flag.attr) for each in (*rest, *node.body) for part in walk(each))

@@ -14,12 +14,11 @@ from itertools import permutations
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import all_given, elements_of, is_name, root_of, same
-from graphmend_codemod.analysis.scope import FunctionNode, children, parameter_names, walk
-from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.analysis.scope import FunctionNode, children, parameter_names
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import held_functions, library_effects
-from graphmend_codemod.rules.proofs.outlining.eager_parts import eager_nodes
+from graphmend_codemod.rules.proofs.outlining.eager_parts import behind_flags, eager_nodes
 from graphmend_codemod.rules.proofs.outlining.held_functions import Functions
 from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
 from graphmend_codemod.rules.proofs.outlining.single_process import idle_nodes
@@ -148,7 +147,7 @@ class _Body(NameOrigins):
         self._site = site
         self._depth = depth
         self._own = own
-        self._behind = dict(_behind_flags(site, function, own)) if own else {}
+        self._behind = dict(behind_flags(site, function, own)) if own else {}
         self._parameters = parameter_names(function)
 
     def results_apart(self) -> None:
@@ -392,16 +391,3 @@ class _Body(NameOrigins):
 
 def _is_own(node: ast.Attribute, own: str) -> bool:
     return is_name(node.value, own)
-
-
-def _behind_flags(site: Site, function: FunctionNode, own: str) -> Iterator[tuple[int, str]]:
-    """What runs only if a flag of the instance is set, by identity: the rest of `if self.flag and ...:`."""
-    for node in (part for statement in function.body for part in walk(statement)):
-        if not isinstance(node, ast.If) or node.orelse:
-            continue
-        together = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
-        flag, *rest = node.test.values if together else [node.test]  # type: ignore[attr-defined]
-        if isinstance(flag, ast.Attribute) and _is_own(flag, own):
-            fact = site.evaluator.scope.attribute(flag.attr)
-            if fact is None or fact.kind not in {AttributeKind.BUFFER, AttributeKind.PARAMETER}:
-                yield from ((id(part), flag.attr) for each in (*rest, *node.body) for part in walk(each))
