@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import is_name
@@ -45,10 +46,16 @@ def _attributes(site: Site) -> dict[str, str]:
     kinds = {name: torch_api.torch_module_class(callee) for name, callee in made.items()}
     found = {name: kind for name, kind in kinds.items() if kind in NESTED}
     unclear = [name for name in site.evaluator.scope.outline.words if name in facts.attributes and name not in made]
-    makes = any(f"{kind}(" in site.source.text for kind in NESTED)
+    makes = bool(unclear) and _makes_some(site.source.text)
     if any(makes or is_named_recurrent(each) for each in unclear):
         from graphmend_codemod.rules.proofs.untraced.layers import may_be_recurrent  # a commit hook waits for it
 
         wanted = (name for name in unclear if makes or is_named_recurrent(name))
         found |= {name: "RNNBase" for name in wanted if may_be_recurrent(site, name)}
     return found
+
+
+@lru_cache(maxsize=8)
+def _makes_some(text: str) -> bool:
+    """True for a file that spells the class of a recurrent layer: any attribute may hold one."""
+    return any(f"{kind}(" in text for kind in NESTED)
