@@ -21,7 +21,7 @@ def _holds_plain_parts(owner: torch.nn.Module, parts: tuple) -> bool:
                 elif type(layer).__module__ != __name__:
                     return False
             for each in part.modules():
-                hooked = each._backward_hooks or each._backward_pre_hooks
+                hooked = each._backward_hooks or each._backward_pre_hooks or hasattr(each, "_is_replica")
                 if torch.is_grad_enabled():
                     hooked = hooked or each._forward_hooks or each._forward_pre_hooks or "forward" in vars(each)
                 if hooked or type(each).__module__.partition(".")[0] not in packages:
