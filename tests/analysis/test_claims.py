@@ -107,7 +107,6 @@ def test_a_mode_that_nobody_knows_is_asked_for(body: str) -> None:
     "around",
     [
         "with torch.no_grad():",
-        "with torch.inference_mode():",
         "with torch.enable_grad(), torch.no_grad():",
         "with torch.no_grad(), torch.autocast('cpu'):",
         "with torch.autograd.no_grad():",

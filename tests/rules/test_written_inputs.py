@@ -41,6 +41,7 @@ class Model(nn.Module):
         self.listed = [self.scale]
         self.clip = nn.Hardtanh(-1.5, 1.5, True)
         self.counts = [0]
+        self.batch_norm = nn.Identity()
 
     def read(self, x: torch.Tensor) -> torch.Tensor:
         return x * self.scale.exp()
@@ -88,6 +89,8 @@ JOINED = {
     "an inplace layer": ("y = x * scale.exp()", "y = y + self.clip(scale)"),
     "written above": ("self.scale.mul_(0.5)", "y = x * self.scale.exp()"),
     "written above by a method": ("self.update()", "y = self.read(x)"),
+    "a mask of what is written": ("scale[scale < scale.mean()] = 9.0", "y = x * scale.exp()"),
+    "read before the same is written": ("y = x * scale.exp()\n        scale[x > 2.0] = 0.0", "y = y + scale"),
     "both above": ("y = self.scale[[2, 0, 1]].detach()\n        self.scale.mul_(0.5)", "y = x * y"),
     "both in one call": ("y = self.halved()", "y = x * y"),
     "running statistics": (
@@ -122,6 +125,8 @@ APART = {
     "none of its elements are written": ("y = x * self.scale.exp()", "self.scale.detach_().requires_grad_(False)"),
     "numbers of a list are counted": ("y = x * self.counts[0]", "self.counts[0] += 1"),
     "a number in a list": ("y = x * self.counts[0]", "self.counts[0] = 2"),
+    "the same is written again": ("scale[x > 2.0] = 0.0\n        y = x * (scale + 1.0).exp()", "y = y + scale"),
+    "a layer of statistics": ("y = x * scale.exp()", "y = y + self.batch_norm(scale)"),
     "a list grows": ("found = [x]\n        y = found[0]", "found += [x]"),
 }
 
@@ -162,16 +167,19 @@ def test_gradients_are_those_of_eager_mode_or_an_error(case: str) -> None:
     assert all("modified by an inplace operation" in each for each in wrong), wrong
 
 
-@pytest.mark.parametrize("case", ["written above", "written above by a method", "both above", "both in one call"])
+@pytest.mark.parametrize(
+    "case",
+    ["written above", "written above by a method", "both above", "both in one call", "the same is written again"],
+)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_gradients_are_those_of_eager_mode_where_the_backward_pass_is_traced(case: str) -> None:
     module = types.ModuleType("written_inputs_subject")
-    exec(compile(fixed(_source(*JOINED[case]))[0], "subject.py", "exec"), vars(module))
+    exec(compile(fixed(_source(*(JOINED | APART)[case]))[0], "subject.py", "exec"), vars(module))
     eager = module.Model()
     model = copy.deepcopy(eager)
     gradients = []
     for call in (eager, torch.compile(model, backend="aot_eager")):
         torch._dynamo.reset()
         x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-        gradients.append(torch.autograd.grad(call(x, torch.ones(3)).square().sum(), x)[0])
+        gradients.append(torch.autograd.grad(call(x, torch.tensor([1.0, 2.0, 3.0])).square().sum(), x)[0])
     torch.testing.assert_close(gradients[1], gradients[0])

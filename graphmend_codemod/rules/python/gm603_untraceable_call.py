@@ -106,12 +106,15 @@ def untraceable(site: Site, statement: ast.stmt) -> Diagnostic | None:
 @rule.on(*_STATEMENTS, lines=places.lines)
 def spectrum(site: Site, statement: ast.stmt) -> Diagnostic | None:
     """`mel = self.mel_spec(audio)`, a layer of torchaudio."""
-    if site.torch is None or site.function.startswith(HELPERS):
+    own = site.evaluator.scope.self_name
+    calls = [node for node in places.suspects(site).of(statement) if isinstance(node, ast.Call)]
+    held = [node for node in calls if is_attribute(node.func, own)]
+    nodes = [node for node in held if (site.value(node.func).instance_of or "").startswith("torchaudio.")]
+    if not nodes or site.torch is None or site.function.startswith(HELPERS):
         return None
-    from graphmend_codemod.rules.proofs.traceable_equivalents import spectrum_of
+    from graphmend_codemod.rules.proofs.traceable_equivalents import spectrum_of  # a commit hook waits for it
 
-    nodes = [node for node in places.suspects(site).of(statement) if isinstance(node, ast.Call)]
-    evaluated = {id(node) for node in places.evaluated(site, statement)} if nodes else set()
+    evaluated = {id(node) for node in places.evaluated(site, statement)}
     found = [twin for node in nodes if id(node) in evaluated and (twin := spectrum_of(site, node)) is not None]
     twins = [each for each in found if not any(_inside(each.call, other.call) for other in found)]
     return _mended(site, statement, twins) if twins else None

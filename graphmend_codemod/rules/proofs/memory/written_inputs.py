@@ -91,7 +91,7 @@ class _Certain(ModuleMemory):
         found = super()._find_effect(function, call)
         if name in _KEEP_ELEMENTS:
             return found._replace(writes=())
-        if name in STATISTICS:
+        if name in STATISTICS and not is_name(owner, "self"):  # a layer of this name changes its own statistics
             return found._replace(writes=tuple(call.args[1:3]) or found.writes)
         if not found.known and name.endswith("_") and not name.endswith("__"):
             given = aliasing.operands(call)[:1]  # `torch._foreach_mul_(tensors, 0.5)`
@@ -180,11 +180,12 @@ class _Joined:
         read = self._used(function, at) if every else []
         later = self._below(function, at) if above else []
         apart = blocks_of(self._memory.calls, function).exclude
-        for one, other in (*product(read, below), *product(later, above), *_given_on(read, above)):
+        lasting = [each for each in above if not _repeats(function, each.statement)]
+        for one, other in (*product(read, below), *product(later, lasting), *_given_on(function, read, above)):
             found = self._common(function, one.names, other.names)
             if found is not None and not apart(one.statement, other.statement):
                 return found
-        return self._above(function, _Around(_all(self._used(function, at)), _all(above), _all(later), _all(below)))
+        return self._above(function, _Around(_all(self._used(function, at)), _all(lasting), _all(later), _all(below)))
 
     def _above(self, function: Definition, around: _Around) -> str | None:
         """The same around the calls of a function that itself reads and writes this; most write nothing."""
@@ -343,11 +344,31 @@ def _is_without_gradient(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _OF_NO_GRADIENT
 
 
-def _given_on(read: Sequence[_Access], written: Sequence[_Access]) -> Iterator[tuple[_Access, _Access]]:
+def _given_on(
+    function: Definition, read: Sequence[_Access], written: Sequence[_Access]
+) -> Iterator[tuple[_Access, _Access]]:
     """What is read and written above; not by one statement that gives nothing on, such as `self.mean.mul_(0.9)`."""
     for one, other in product(read, written):
-        if one.statement is not other.statement or not isinstance(one.statement, (ast.Expr, ast.AugAssign)):
+        if one.statement is other.statement and isinstance(one.statement, (ast.Expr, ast.AugAssign)):
+            continue
+        if one.line <= other.line or not _repeats(function, other.statement):
             yield one, other
+
+
+def _repeats(function: Definition, statement: ast.stmt) -> bool:
+    """True for `x[mask] = 0`: computed once more of what was written, it gives the same to what reads it below."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if not isinstance(target, ast.Subscript) or not isinstance(statement.value, ast.Constant):  # type: ignore[attr-defined]
+        return False
+    root, todo, seen = (dotted(target.value) or "").partition(".")[0], [target.slice], set[str]()
+    bound = [each for each in walk_scope(function.node) if isinstance(each, ast.Assign)]
+    while todo:
+        names = {(dotted(each) or "").partition(".")[0] for each in _elements(todo.pop())} - seen
+        if root in names:
+            return False
+        seen |= names
+        todo += [each.value for each in bound for one in each.targets if isinstance(one, ast.Name) and one.id in names]
+    return bool(root)
 
 
 def _in_one_loop(function: Definition, at: ast.stmt, line: int) -> bool:
