@@ -41,7 +41,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import last_name
+from graphmend_codemod.analysis.patterns import is_attribute, last_name
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.project.summary.candidates import FOREIGN_NAMES
 from graphmend_codemod.rules.framework.edits import judged
