@@ -168,6 +168,7 @@ def test_without_a_trace_nothing_is_written(tmp_path: Path) -> None:
     assert path.read_text() == SOLVER
 
 
+@pytest.mark.slow
 def test_the_command_runs_a_program_once_more_and_its_trace_fixes_it(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.graphmend]\n")
     program = "model = torch.compile(Model(), backend='eager', dynamic=False)\n"
@@ -190,7 +191,7 @@ def test_the_command_runs_a_program_once_more_and_its_trace_fixes_it(tmp_path: P
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("ending", ["forked", "os._exit(0)"])
+@pytest.mark.parametrize("ending", [pytest.param("forked", marks=pytest.mark.slow), "os._exit(0)"])
 def test_processes_that_end_without_python_s_leave_tell_of_their_calls(tmp_path: Path, ending: str) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.graphmend]\n")
     calls = "for rows in (3, 5):\n        model(torch.randn(rows, rows + 1))"

@@ -199,6 +199,7 @@ def test_a_small_model_that_cannot_be_made_is_told_in_a_line(installed: Path, na
         load_factory(installed, f"huggingface:{name}")
 
 
+@pytest.mark.slow
 def test_a_hub_that_cannot_be_reached_is_told_in_a_line(installed: Path, tmp_path: Path) -> None:
     measured = measure_model(installed, "huggingface-id:nobody/nothing", folder=tmp_path, policy=POLICY)
 

@@ -198,6 +198,7 @@ def test_a_factory_that_raises_or_exits_costs_its_own_row(
     assert "zoo.factories:missing cannot be imported" in told
 
 
+@pytest.mark.slow
 def test_a_factory_that_hangs_is_stopped_in_time(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

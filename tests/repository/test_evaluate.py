@@ -97,6 +97,7 @@ def test_a_wrong_line_of_a_branch_is_named(repository: Repository, tmp_path: Pat
     )
 
 
+@pytest.mark.slow
 def test_what_was_measured_before_an_interruption_is_not_measured_again(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +167,7 @@ def test_models_of_the_repository_s_tests_are_called_by_their_classes(repository
     assert [model["row"][arm]["counts"]["break_events"] for arm in ("before", "after")] == [2, 0]
 
 
+@pytest.mark.slow
 def test_times_stand_in_every_report_with_their_noise_and_what_the_budget_cut(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

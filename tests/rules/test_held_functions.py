@@ -100,7 +100,7 @@ def same(eager: Any, backend: str, *, whole: bool) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 def test_a_codebook_is_started_and_refreshed_in_one_graph(backend: str, caplog: pytest.LogCaptureFixture) -> None:
     same(loaded(_CODEBOOK).Codebook(), backend, whole=True)
     assert [each.message for each in caplog.records].count("only 6 rows") == 4  # both modes, started twice
