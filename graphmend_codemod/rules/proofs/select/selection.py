@@ -95,6 +95,12 @@ def arms(
             raise NotProven(
                 f"`{site.text(current.test)}` does not test a value that graphmend can infer to be a Tensor"
             )
+        if condition.static and found:
+            # The header asks what stands beside the first test alone.
+            raise NotProven(
+                f"`{site.text(condition.static[0])}` and a tensor decide a later branch together; "
+                f"nest them: `if {site.text(condition.static[0])}:` around the tensor test"
+            )
         found.append(Branch(condition, read(where, current.body), _env_of(where, current.body)))
         inner = current.orelse
         following = site.at(inner[0]) if len(inner) == 1 else None
