@@ -56,3 +56,12 @@ def reach_of(root: Path, *module_bases: str) -> list[tuple[str, ReachedFunction]
 def reached_names(root: Path, files: Mapping[str, str], *module_bases: str) -> set[str]:
     """Qualnames reached in a project of these files."""
     return {each.qualname for _, each in reach_of(write(root, files), *module_bases)}
+
+
+HEAD = "import torch\nfrom torch import nn\n"
+
+
+def in_module(tmp_path: Path, text: str) -> set[str]:
+    """The names of the functions that are reached in one module."""
+
+    return reached_names(tmp_path, {"m.py": HEAD + dedent(text)})

@@ -36,8 +36,9 @@ _KNOWN = frozenset(
 
 
 MARKS_CONSTANT = "marks a constant"
-MAKES_OPERATOR = "makes an operator"
 """How a summary notes a decorator that does what `torch.compiler.assume_constant_result` does."""
+MAKES_OPERATOR = "makes an operator"
+"""How a summary notes a decorator that registers an operator and returns what calls it."""
 
 
 def decorates(node: ast.FunctionDef | ast.AsyncFunctionDef, *, operators: bool) -> Iterator[str]:
@@ -57,7 +58,7 @@ def _marks_constant(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 def _makes_operator(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """True for a decorator that gives an operator for what it decorates: Dynamo does not look into that.
 
-    One that registers the function and gives it back as it is leaves it to be traced.
+    A decorator that registers the function and returns it unchanged is none: Dynamo traces that function.
     """
     registers = any(
         isinstance(part, ast.Attribute)

@@ -1,9 +1,9 @@
 """Tensors that come into a graph and are written in it, while a gradient needs what was computed of them before.
 
 torch 2.13 keeps such a tensor itself for the backward pass, and computes anew from what was written: with
-`y = x * self.scale.exp()` above and `self.scale.mul_(0.9)` below, `x` gets the gradient of the next call. Where the two
-are in graphs of their own, the backward pass raises an error instead. So a fix that joins them is for code without
-gradients.
+`y = x * self.scale.exp()` above and `self.scale.mul_(0.9)` below, `x` gets the gradient of the next call, and with the
+two in the other order that of a scale multiplied twice. In graphs of their own, the backward pass raises an error in
+the first case and is right in the second. So a fix that joins them is for code without gradients.
 """
 
 from __future__ import annotations

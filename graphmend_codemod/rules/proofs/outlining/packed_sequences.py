@@ -11,10 +11,7 @@ import ast
 from collections.abc import Iterable
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import (
-    is_name,
-    is_none,
-)
+from graphmend_codemod.analysis.patterns import is_name, is_none
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Span
 from graphmend_codemod.rules.framework.edits import under
@@ -206,7 +203,7 @@ class _Region:
         if isinstance(lengths, ast.Name) and site.evaluator.scope.is_local(lengths.id):
             names[lengths.id] = None
         # What is bound between packing and the layer cannot be asked before.
-        own = {part.id for line in self._between for part in walk(line) if isinstance(part, ast.Name)}
+        own = _names(self._between, stored=True)
         for state in self._states():
             names.update((each, None) for each in recurrent.names_in(self._site, state) if each not in own)
         if not names:

@@ -17,22 +17,22 @@ NESTED = {"LSTM": "(0, (1, 2))", "GRU": "(0, 1)", "RNN": "(0, 1)", "RNNBase": "{
 
 def layers_in(site: Site, statement: ast.stmt) -> list[ast.Attribute]:
     """The places in a simple statement where it reads attributes of the instance that are recurrent layers."""
-    function = site.evaluator.scope.node
-    kinds = site.remembered("recurrent layers", function, lambda: _attributes(site), anywhere=True)
-    if not kinds:
+    if not _kinds(site):
         return []
     return [part for part in walk_in_layers(statement) if isinstance(part, ast.Attribute) and kind_of(site, part)]
 
 
 def kind_of(site: Site, layer: ast.expr) -> str | None:
     """`LSTM`, `GRU` or `RNN`, as far as the constructor tells, `RNNBase` where it may make either; None for others."""
-    function = site.evaluator.scope.node
-    kinds = site.remembered("recurrent layers", function, lambda: _attributes(site), anywhere=True)
     if not isinstance(layer, ast.Attribute) or not is_name(layer.value, site.evaluator.scope.self_name):
         return None
-    kind = kinds.get(layer.attr)
+    kind = _kinds(site).get(layer.attr)
     made = torch_api.torch_module_class(site.value(layer).instance_of)
     return made if made in NESTED else kind if kind == "RNNBase" and made is None else None
+
+
+def _kinds(site: Site) -> dict[str, str]:
+    return site.remembered("recurrent layers", site.evaluator.scope.node, lambda: _attributes(site), anywhere=True)
 
 
 def _attributes(site: Site) -> dict[str, str]:
