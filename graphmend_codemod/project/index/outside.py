@@ -7,13 +7,8 @@ a model raises, or replace a method in a subclass.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from graphmend_codemod.project.summary.context_managers import OTHER_ERRORS
-
-if TYPE_CHECKING:
-    from graphmend_codemod.project.index.definitions import Module
 
 # Each begins with letters that are in every match, which is what makes the search fast.
 _ASSIGNED = rb"""(?x)
@@ -44,33 +39,3 @@ _HANDLER = re.compile(
 def may_handle(raw: bytes) -> bool:
     """True for a file with a handler, inside of something, that names an exception which a check of a tensor raises."""
     return b"except" in raw and _HANDLER.search(raw) is not None
-
-
-_CLASS = re.compile(rb"^[ \t]*class[ \t]+([A-Za-z_]\w*)[ \t]*\(([^)]*)\)", re.MULTILINE)
-_IMPORTED = re.compile(rb"^[ \t]*(?:from[ \t][^\n;#(]*\bimport[ \t]*\([^)]*\)|from[ \t].*|import[ \t].*)", re.MULTILINE)
-_WORD = re.compile(rb"[A-Za-z_]\w*")
-
-
-def inheriting(
-    modules: list[Module], others: Callable[[], Iterable[tuple[str, bytes]]], at: Callable[[str], Module | None]
-) -> list[Module]:
-    """The modules, and those of `others` with a class that may inherit from one of theirs. `at` loads a path."""
-    known = {each.qualname.rpartition(".")[2].encode() for module in modules for each in module.summary.classes}
-    left = [(path, found) for path, raw in others() if b"class" in raw and (found := _classes(raw))[0]]
-    paths: list[str] = []
-    more = True
-    while more:
-        near = [(path, names) for path, (names, words) in left if not known.isdisjoint(words)]
-        more = bool(near)
-        paths += [path for path, _ in near]
-        known.update(*(names for _, names in near))
-        left = [each for each in left if each[0] not in paths]
-    return [*modules, *(module for path in sorted(paths) if (module := at(path)) is not None)]
-
-
-def _classes(raw: bytes) -> tuple[set[bytes], set[bytes]]:
-    """The names of classes with bases, and the words that may be one of these bases or another name for it."""
-    found = _CLASS.findall(raw)
-    parts = [bases for _, bases in found]
-    parts += _IMPORTED.findall(raw) if found else []
-    return {name for name, _ in found}, {word for part in parts for word in _WORD.findall(part)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from graphmend_codemod.project.index import families
 from graphmend_codemod.project.index.definitions import Definitions, Load, Module
@@ -26,6 +27,9 @@ from graphmend_codemod.project.summary.context_managers import SWALLOWS
 from graphmend_codemod.project.summary.quiet import LOUD, MAKES_LOGGER
 from graphmend_codemod.project.summary.records import ClassSummary, FunctionSummary, Value, Write
 
+if TYPE_CHECKING:
+    from graphmend_codemod.project.index.heirs import Heirs
+
 _LOOKED_UP = re.compile(r"\btorch\.(?:compiler|_dynamo)\b.*\bis_(?:dynamo_)?compiling\b")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
@@ -44,7 +48,7 @@ class ProjectIndex(Definitions):
         self._caught: Mapping[tuple[str, str, int], str] | None = None
         self._scripted: frozenset[tuple[str, str, int]] | None = None
         self._mentioning: Callable[[], Iterable[str]] | None = None
-        self._heirs: dict[str, list[str]] | None = None
+        self._heirs: Heirs | None = None
         self._users: dict[str, tuple[str, ...]] = {}
         self._renamed: dict[str, set[str]] = {}
         self._by_last_name: dict[str, list[Module]] | None = None
@@ -84,16 +88,10 @@ class ProjectIndex(Definitions):
     def heirs(self, qualified: str) -> tuple[str, ...]:
         """See `IndexView.heirs`."""
         if self._heirs is None:
-            from graphmend_codemod.project.index.outside import inheriting
+            from graphmend_codemod.project.index.heirs import Heirs  # few files ask
 
-            found: dict[str, list[str]] = {}
-            for module in inheriting(self._all(), self._others, self.module_at):
-                for item in module.summary.classes:
-                    own = f"{module.summary.name}.{item.qualname}"
-                    for ancestor in self.linear(own)[1:] if item.bases else ():
-                        found.setdefault(ancestor, []).append(own)
-            self._heirs = found
-        return tuple(sorted(self._heirs.get(qualified, ())))
+            self._heirs = Heirs(self._all(), self._others, self.module_at, self.linear)
+        return self._heirs.of(qualified)
 
     def users(self, qualified: str) -> tuple[str, ...]:
         """See `IndexView.users`."""

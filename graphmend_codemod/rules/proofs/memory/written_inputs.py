@@ -171,11 +171,14 @@ class _Joined:
 
     def spoiled(self, function: Definition, at: ast.stmt, whole: bool) -> str | None:
         """What is read and written around a statement of a function, or around the calls that lead there."""
+        if not any(self._written_in(each) for each in self._leading_to(function)):
+            return None  # most functions: what they read is not worth looking up
         if whole:
             return self._above(function, _Around(written_below=_all(self._after(function, at, function.node.lineno))))
         every, own = self._after(function, at, 0), range(at.lineno, (at.end_lineno or 0) + 1)
         apart_from_it = [each for each in every if each.line not in own]  # what a fix itself writes, its rule knows
-        above = [each for each in apart_from_it if each.line < own.start or _in_one_loop(function, at, each.line)]
+        loops = self._loops_around(function, at)
+        above = [each for each in apart_from_it if each.line < own.start or _is_in(loops, each.line)]
         below = self._after(function, at, at.lineno)
         read = self._used(function, at) if every else []
         later = self._below(function, at) if above else []
@@ -214,8 +217,8 @@ class _Joined:
 
     def _below(self, function: Definition, at: ast.stmt) -> list[_Access]:
         """What is read below a statement, or in a loop around it."""
-        reads = self._memory.remembered("reads", function, lambda: list(self._reads(function)))
-        return [each for each in reads if each.line > (at.end_lineno or 0) or _in_one_loop(function, at, each.line)]
+        loops, last = self._loops_around(function, at), at.end_lineno or 0
+        return [each for each in self._read_in(function) if each.line > last or _is_in(loops, each.line)]
 
     def _common(self, function: Definition, read: Collection[str], written: Collection[str]) -> str | None:
         """The first of the names read that is written, or an attribute of what is, and comes from outside."""
@@ -244,13 +247,31 @@ class _Joined:
 
     def _before(self, function: Definition, at: ast.stmt) -> list[_Access]:
         """What is read above the end of a statement, or in a loop around it."""
-        reads = self._memory.remembered("reads", function, lambda: list(self._reads(function)))
-        return [each for each in reads if each.line <= (at.end_lineno or 0) or _in_one_loop(function, at, each.line)]
+        loops, last = self._loops_around(function, at), at.end_lineno or 0
+        return [each for each in self._read_in(function) if each.line <= last or _is_in(loops, each.line)]
 
     def _after(self, function: Definition, at: ast.stmt, first: int) -> list[_Access]:
         """What is written from a line on, or in a loop around a statement."""
-        writes = self._memory.remembered("writes outside", function, lambda: list(self._writes(function)))
-        return [each for each in writes if each.line >= first or _in_one_loop(function, at, each.line)]
+        loops = self._loops_around(function, at)
+        return [each for each in self._written_in(function) if each.line >= first or _is_in(loops, each.line)]
+
+    def _leading_to(self, function: Definition) -> list[Definition]:
+        """The function and those of its module that call it, directly or not."""
+        found = [function]
+        for each in found:
+            found += [one for one, _ in self._memory.calls.callers(each) if one not in found]
+        return found
+
+    def _loops_around(self, function: Definition, at: ast.stmt) -> list[range]:
+        """The lines of the loops that hold a statement: what is below it there comes before it in the next round."""
+        loops = self._memory.remembered("loops", function, lambda: list(_loops(function)))
+        return [each for each in loops if at.lineno in each]
+
+    def _read_in(self, function: Definition) -> list[_Access]:
+        return self._memory.remembered("reads", function, lambda: list(self._reads(function)))
+
+    def _written_in(self, function: Definition) -> list[_Access]:
+        return self._memory.remembered("writes outside", function, lambda: list(self._writes(function)))
 
     def _reads(self, function: Definition) -> Iterator[_Access]:
         memory, blocks = self._memory, blocks_of(self._memory.calls, function)
@@ -371,11 +392,15 @@ def _repeats(function: Definition, statement: ast.stmt) -> bool:
     return bool(root)
 
 
-def _in_one_loop(function: Definition, at: ast.stmt, line: int) -> bool:
-    """True where a loop holds the statement and the line: what is below comes before it in the next round."""
-    loops = (each for each in walk_scope(function.node) if isinstance(each, _LOOPS))
-    spans = ((each.lineno, each.end_lineno or 0) for each in loops)
-    return any(first <= line <= last and first <= at.lineno <= last for first, last in spans)
+def _loops(function: Definition) -> Iterator[range]:
+    """The lines of each loop of a function."""
+    for each in walk_scope(function.node):
+        if isinstance(each, _LOOPS):
+            yield range(each.lineno, (each.end_lineno or 0) + 1)
+
+
+def _is_in(loops: Collection[range], line: int) -> bool:
+    return any(line in each for each in loops)
 
 
 def _all(accesses: Collection[_Access]) -> set[str]:
