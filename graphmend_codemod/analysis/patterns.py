@@ -156,16 +156,19 @@ def _is_zero(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) is int and node.value == 0
 
 
-def expands_to(node: ast.expr, name: str) -> bool:
-    """True for `mask.expand(x.shape)`, `mask.expand(x.size())` and `mask.expand_as(x)`, with `name` for `x`."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or len(node.args) != 1:
-        return False
+def expanded_like(node: ast.expr | None) -> ast.expr | None:
+    """`x` for `mask.expand(x.shape)`, `mask.expand(x.size())` and `mask.expand_as(x)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    if len(node.args) != 1 or node.keywords or node.func.attr not in {"expand", "expand_as"}:
+        return None
     given = node.args[0]
-    if node.keywords or node.func.attr == "expand_as":
-        return not node.keywords and is_name(given, name)
-    if isinstance(given, ast.Call):
-        return node.func.attr == "expand" and not given.args and is_attribute(given.func, name, "size")
-    return node.func.attr == "expand" and is_attribute(given, name, "shape")
+    if node.func.attr == "expand_as":
+        return given
+    wanted = "shape"
+    if isinstance(given, ast.Call) and not given.args and not given.keywords:
+        given, wanted = given.func, "size"
+    return given.value if isinstance(given, ast.Attribute) and given.attr == wanted else None
 
 
 def asks_for_compiler(test: ast.expr) -> bool:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
+from graphmend_codemod.analysis.patterns import expanded_like
 from graphmend_codemod.analysis.scope import dotted
-from graphmend_codemod.analysis.torch_api import NOT_FOR_EMPTY
+from graphmend_codemod.analysis.torch_api import CASTS, NOT_FOR_EMPTY
 from graphmend_codemod.analysis.values import SCALAR, Value
 
 _ALONG = frozenset("softmax log_softmax cumsum cumprod normalize argmax argmin prod count_nonzero".split())
@@ -87,6 +88,28 @@ def of_operands(left: ast.expr, right: ast.expr) -> frozenset[ShapeNeed] | None:
         return frozenset({ShapeNeed(NAMED, f"{one}.shape == {other}.shape")})
     pairs = f"zip({one}.shape[::-1], {other}.shape[::-1])"
     return frozenset({ShapeNeed(NAMED, f"all(m == n or 1 in (m, n) for m, n in {pairs})")})
+
+
+def of_expansion(node: ast.Call, tensor: ast.expr) -> frozenset[ShapeNeed] | None:
+    """What `x.expand(y.shape)` and `x.expand_as(y)` need: each size of `x` is one, or that of `y`, which may have more.
+
+    `tensor` is `x`. None where no text spells it.
+    """
+    like = expanded_like(node)
+    while casts(tensor):
+        tensor = tensor.func.value  # type: ignore[attr-defined]
+    if like is None or (other := dotted(like)) is None or len(one := ast.unparse(tensor)) > _LONGEST:
+        return None
+    one = one if _binds_tightly(tensor) else f"({one})"
+    sizes = f"all(m in (1, n) for m, n in zip({one}.shape[::-1], {other}.shape[::-1]))"
+    return frozenset({ShapeNeed(NAMED, f"{one}.dim() <= {other}.dim()"), ShapeNeed(NAMED, sizes)})
+
+
+def casts(node: ast.expr) -> TypeGuard[ast.Call]:
+    """True for `x.to(dtype)`, `x.bool()` and the like: of the shape of `x`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    return node.func.attr in CASTS or (node.func.attr == "to" and len(node.args) == 1 and not node.keywords)
 
 
 _LONGEST = 60

@@ -20,7 +20,7 @@ from graphmend_codemod.analysis.argument_limits import (
 )
 from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.literals import number_of
-from graphmend_codemod.analysis.patterns import all_given, is_name, same
+from graphmend_codemod.analysis.patterns import all_given, expanded_like, is_name, same
 from graphmend_codemod.analysis.shape_needs import ShapeNeed
 from graphmend_codemod.analysis.torch_api import NOT_FOR_EMPTY
 from graphmend_codemod.analysis.values import ValueKind, is_floating_dtype
@@ -39,7 +39,7 @@ _COSTLY = frozenset(
 # `positive` takes no bool, and `nan_to_num` of complex numbers has no derivative.
 _ANY_DTYPE = (torch_api.SAME_ANY_DTYPE - {"positive", "nan_to_num"}) | frozenset(
     {"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "any", "all"}
-    | {"transpose", "swapaxes", "swapdims", "unsqueeze", "squeeze", "flatten"}
+    | {"transpose", "swapaxes", "swapdims", "unsqueeze", "squeeze", "flatten", "expand", "expand_as"}
 )
 
 
@@ -355,12 +355,21 @@ def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, firs
     floating = is_floating_dtype(value.dtype) or name in _ANY_DTYPE or quotient
     floating = floating or (computed and name in OF_ANY_DTYPE)
     needs = frozenset() if floating else frozenset({short(first)})
-    shapes = shape_needs.of_call(node, name, first, value)
+    shapes = _shapes(evaluator, node, env, name, first)
     raises = None if shapes is not None else _why_it_may_raise(evaluator, node, env, name, first)
     if name in torch_api.CREATION:
         needs = frozenset()
     strict = frozenset() if name in OF_ANY_DTYPE else needs
     return Hazards(None, raises, needs, finite, shapes or frozenset(), strict)
+
+
+def _shapes(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: ast.expr) -> frozenset[ShapeNeed] | None:
+    """What a call of torch needs of shapes in order not to raise; None where nothing spells it."""
+    if name not in {"expand", "expand_as"}:
+        return shape_needs.of_call(node, name, first, evaluator.value(first, env))
+    like = expanded_like(node)
+    known = like is not None and evaluator.value(like, env).is_tensor and has_builtins(evaluator)
+    return shape_needs.of_expansion(node, first) if known else None
 
 
 def _why_it_may_raise(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: ast.expr) -> str | None:

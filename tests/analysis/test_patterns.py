@@ -32,10 +32,12 @@ def test_other_sizes_are_no_number_of_rows(text: str) -> None:
         ("m.expand(y.shape)", False),
         ("m.expand(x.shape, 2)", False),
         ("m.expand(x.size(0))", False),
+        ("m.expand(size=x.shape)", False),
+        ("m.view(x.shape)", False),
     ],
 )
 def test_an_expanded_mask_has_the_shape_of_what_it_is_expanded_to(text: str, expected: bool) -> None:
-    assert patterns.expands_to(_parsed(text), "x") is expected
+    assert patterns.is_name(patterns.expanded_like(_parsed(text)), "x") is expected
 
 
 @pytest.mark.parametrize(

@@ -117,3 +117,37 @@ def test_what_only_one_name_leads_to_may_be_written(write: str) -> None:
     assert "count = count_before + condition" in after
     behaves(source, after, _CALLS, scenarios=(Scenario(),))
     compiles(after, _CALLS[1:3])
+
+
+_KEPT = "kept = mask.to(torch.bool).expand(buckets.shape)"
+
+
+@pytest.mark.parametrize(
+    ("kept", "mask", "asked"),
+    [
+        (_KEPT, "torch.ones(3, 2)", "for m, n in zip(mask.shape[::-1], buckets.shape[::-1]))"),
+        (_KEPT, "torch.ones(1, 1, 2, 3)", "mask.dim() <= buckets.dim()"),
+        ("kept = mask.expand_as(buckets)", "torch.ones(2, 3)", "mask.dtype == torch.bool"),
+        ("kept = mask[:, 0].expand(buckets.shape)", "torch.ones(3, dtype=torch.bool)", "mask.dim() > 1"),
+        ("kept = mask[:, 0].expand(buckets.size())", "torch.ones(2, 0, dtype=torch.bool)", "mask.shape[1] > 0"),
+    ],
+)
+def test_what_would_raise_in_the_branch_is_asked_for(kept: str, mask: str, asked: str) -> None:
+    source = _MODEL.replace(_KEPT, kept)
+    after, _ = fixed(source)
+    assert asked in after
+    calls = [f"torch.randn(2, 3, 4), {mask}"]
+    behaves(source, after, calls, scenarios=(Scenario(),))
+    compiles(after, calls, strict=False)
+
+
+@pytest.mark.parametrize(
+    ("kept", "because"),
+    [
+        ("kept = mask.view(2, 3).bool().expand(buckets.shape)", "`mask.view(2, 3)` may raise for some arguments"),
+        ("part = mask + 1\n            kept = part.bool().expand(buckets.shape)", "may raise for some shapes"),
+        ("kept = (mask + more).expand(buckets.shape)", "cannot infer the"),
+    ],
+)
+def test_what_may_raise_in_the_branch_and_no_header_can_ask_for_keeps_it(kept: str, because: str) -> None:
+    declined(_MODEL.replace(_KEPT, kept), because=because)

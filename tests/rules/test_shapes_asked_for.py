@@ -6,6 +6,7 @@ import pytest
 
 from tests.tools.compiled import compiles
 from tests.tools.fixes import declined, fixed
+from tests.tools.observe import Scenario
 
 _MODEL = """
 import torch
@@ -66,6 +67,14 @@ def test_what_would_be_out_of_range_is_asked_for(value: str, asked: str) -> None
     assert asked in after
     compiles(after, ["torch.ones(2, 3, 2)", "-torch.ones(2, 3, 2)"])
     compiles(after, ["-torch.ones(1)", "torch.ones(0)"], strict=False)
+
+
+def test_sizes_that_a_skipped_branch_expands_are_asked_for() -> None:
+    after, _ = fixed(_BRANCH.replace("y = x.mean()", "y = x[:1]").replace("{value}", "x[1].expand(y.shape)"))
+    assert "x[1].dim() <= y.dim()" in after
+    assert "all(m in (1, n) for m, n in zip(x[1].shape[::-1], y.shape[::-1]))" in after
+    compiles(after, ["torch.ones(2, 3)", "-torch.ones(2, 3)"], scenarios=(Scenario(gradients="off"),))
+    compiles(after, ["-torch.ones(2, 3, 2, 2)", "-torch.ones(2, 3, 2)", "-torch.ones(2)"], strict=False)
 
 
 def test_an_element_that_a_skipped_branch_looks_for_is_asked_for() -> None:

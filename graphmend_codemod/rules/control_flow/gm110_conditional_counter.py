@@ -8,7 +8,7 @@ its branch.
 Each later use of the number has to be `range + number`, `range * number` or the like, with a `torch.arange` on the
 device of a tensor: it has a dimension, so that its dtype does not depend on whether the number is a tensor. What else
 the branch assigns has to be a select between the old tensor and a number, of the old shape, and integer, so that no
-gradient is concerned.
+gradient is concerned. What may raise where eager mode skips the branch is asked for: a bool mask that can be expanded.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis import shape_needs, speculation
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.interpreter import Env
-from graphmend_codemod.analysis.patterns import expands_to, is_name
-from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import expanded_like, is_name
+from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Original, Safety
 from graphmend_codemod.rules.framework.edits import before_if
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -57,6 +58,8 @@ class _Growth:
     numbers: dict[str, int]
     tensors: tuple[str, ...]
     asked: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    """Conditions without which the branch might raise where eager mode skips it."""
 
 
 @rule.on(ast.If, candidate="test")
@@ -117,22 +120,21 @@ def _judged(site: Site, node: ast.If, condition: Condition, tensors: set[str]) -
     inside = site.at(node.body[0])
     if inside is None or site.is_elif(node) or _in_loop(site):
         raise NotProven("the branch is an `elif` or is inside a loop")
-    env = _with_tensors(site, inside.place.env, tensors)
     found = assignments(node.body)
     numbers = dict(growth for item in found if (growth := _growth(item.statement)) is not None)
     selected: list[str] = []
+    skipped = _Skipped(site, _with_tensors(site, inside.place.env, tensors))
     for position, item in enumerate(found):
-        hazards = speculation.judge(site.evaluator, item.value, env).unconditional
-        if hazards.impure:
-            raise NotProven(hazards.impure)
-        env[item.name] = site.evaluator.value(item.value, env)
         if any(item.name == other.name for other in found[:position]):
             raise NotProven(f"`{item.name}` is assigned twice")
         if item.name not in numbers and site.live_after(item.name):
-            _demand_select(site, item, found[:position], set(numbers))
+            skipped.judge_mask(_mask_of_select(site, item, found[:position], set(numbers)))
             selected.append(item.name)
         elif item.name not in numbers and any(part.id == item.name for part in _names(node.test)):
             raise NotProven(f"`{item.name}` is also read by the test")
+        elif item.name not in numbers:
+            skipped.judge(item.value)
+        skipped.bind(item.name, item.value)
     for name in numbers:
         _demand_arithmetic(site, node, name)
     if selected:
@@ -141,7 +143,65 @@ def _judged(site: Site, node: ast.If, condition: Condition, tensors: set[str]) -
     values = {name: site.place.env.get(name) for name in sorted({*tensors, *selected})}
     unsure = [name for name, value in values.items() if value is None or not value.is_tensor or value.hint]
     asked = tuple(name for name in unsure if name not in bound or name in selected)
-    return _Growth(condition, tuple(_others(site, node)), numbers, tuple(selected), asked)
+    return _Growth(condition, tuple(_others(site, node)), numbers, tuple(selected), asked, skipped.conditions)
+
+
+class _Skipped:
+    """What eager mode skips and compiled code computes: nothing of it may act, and the header asks what may raise."""
+
+    def __init__(self, site: Site, env: Env) -> None:
+        self.env = dict(env)
+        """What names hold at the value that is judged."""
+        self._site, self._before = site, env
+        self._bound: set[str] = set()
+        self._conditions: dict[str, None] = {}
+
+    def bind(self, name: str, node: ast.expr) -> None:
+        """From here on `name` holds what the branch has computed, of which a header cannot ask."""
+        self.env[name] = self._site.evaluator.value(node, self.env)
+        self._bound.add(name)
+
+    def judge(self, node: ast.expr) -> None:
+        """NotProven for what may act or raise."""
+        found = speculation.judge(self._site.evaluator, node, self.env)
+        if found.impure or found.raises:
+            raise NotProven(found.impure or f"{found.raises} where eager mode skips it")
+        for need in shape_needs.in_order(found.needs_shapes):
+            text = shape_needs.asked(need, self._before)
+            if text is None or self._site.scripted or shape_needs.names_in(need) & self._bound:
+                raise NotProven(f"`{speculation.short(node)}` may raise for some shapes where eager mode skips it")
+            self._conditions[text] = None
+        for text in sorted(each for each in found.strict if not _is_only_cast(node, each)):
+            self._ask_dtype(ast.parse(text, mode="eval").body if "..." not in text else node, ".is_floating_point()")
+
+    def judge_mask(self, node: ast.Call) -> None:
+        """The same for `mask.expand(x.shape)`, which has to be bool for `torch.where`."""
+        self.judge(node)
+        mask = node.func.value  # type: ignore[attr-defined]
+        value = self._site.evaluator.value(mask, self.env)
+        if value.dtype != BOOL or (value.hint and not shape_needs.casts(mask)):
+            self._ask_dtype(mask, f".dtype == {self._site.torch}.bool")
+
+    def _ask_dtype(self, node: ast.expr, what: str) -> None:
+        """Of what is elements of a tensor, the tensor is asked."""
+        while isinstance(node, ast.Subscript):
+            node = node.value
+        text = dotted(node)
+        if text is None or text.partition(".")[0] in self._bound:
+            raise NotProven(f"cannot infer the dtype of `{speculation.short(node)}`; convert it first: `.to(dtype)`")
+        self._conditions[f"{text}{what}"] = None
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What the header asks, in an order in which each may be asked."""
+        return tuple(self._conditions)
+
+
+def _is_only_cast(node: ast.expr, text: str) -> bool:
+    """True where a part of an expression is cast wherever it stands, which no dtype fails."""
+    parts = [each for each in ast.walk(node) if isinstance(each, ast.expr)]
+    cast = {id(each.func.value) for each in parts if shape_needs.casts(each)}  # type: ignore[attr-defined]
+    return all(id(each) in cast for each in parts if speculation.short(each) == text)
 
 
 def _names(node: ast.AST) -> Iterator[ast.Name]:
@@ -162,8 +222,8 @@ def _others(site: Site, node: ast.If) -> Iterator[str]:
     yield site.text(other.test)
 
 
-def _demand_select(site: Site, item: Assignment, before: tuple[Assignment, ...], numbers: set[str]) -> None:
-    """NotProven unless `x = torch.where(mask.expand(x.shape), x, number)`."""
+def _mask_of_select(site: Site, item: Assignment, before: tuple[Assignment, ...], numbers: set[str]) -> ast.Call:
+    """`mask.expand(x.shape)` of `x = torch.where(mask.expand(x.shape), x, number)`; NotProven for anything else."""
     value, name = item.value, item.name
     reason = f"`{speculation.short(item.statement)}` is not a select between `{name}` and a number"
     if not isinstance(value, ast.Call) or value.keywords or len(value.args) != 3:
@@ -173,8 +233,9 @@ def _demand_select(site: Site, item: Assignment, before: tuple[Assignment, ...],
         raise NotProven(reason)
     made = [each.value for each in before if isinstance(chosen, ast.Name) and each.name == chosen.id]
     mask = made[0] if made else chosen
-    if not expands_to(mask, name) or not _is_integer(site, other, numbers):
-        raise NotProven(reason)
+    if isinstance(mask, ast.Call) and is_name(expanded_like(mask), name) and _is_integer(site, other, numbers):
+        return mask
+    raise NotProven(reason)
 
 
 def _demand_no_write(site: Site, node: ast.If, selected: set[str]) -> None:
@@ -252,6 +313,7 @@ def _edit(site: Site, node: ast.If, growth: _Growth) -> Edit:
         *(f"not {each}" for each in growth.others),
         *growth.condition.facts,
         *(f"isinstance({name}, {site.torch}.Tensor)" for name in growth.asked),
+        *growth.needs,
         *(f"type({name}) is int" for name in growth.numbers),
         *(f"{name}.dtype == {site.torch}.int64" for name in growth.tensors),
     ]
