@@ -8,9 +8,10 @@ all of that, where a layer of torch may save a copy.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from graphmend_codemod.analysis.patterns import all_names
+from graphmend_codemod.analysis import aliasing
+from graphmend_codemod.analysis.patterns import all_names, last_name
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import is_bool_or_byte, is_floating_dtype
@@ -69,10 +70,18 @@ def _writes(site: Site) -> Iterator[tuple[ast.AST, str]]:
         elif _is_target(part):
             yield part, _root(part)
         elif isinstance(part, ast.Call):
-            function = part.func
-            if isinstance(function, ast.Attribute) and function.attr.endswith("_") and not function.attr.endswith("__"):
-                yield part, _root(function.value)
-            yield from ((part, _root(word.value)) for word in part.keywords if word.arg == "out")
+            yield from ((part, _root(each)) for each in _written_by(part))
+
+
+def _written_by(call: ast.Call) -> Sequence[ast.expr]:
+    """What a call writes in place by its name or arguments: `x.add_(1)`, `torch.relu_(x)`, `silu(x, inplace=True)`."""
+    name = last_name(call.func)
+    if name.endswith("_") and not name.endswith("__"):
+        owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+        return [*owner, *call.args[:1]]
+    found = aliasing.of_operator(name, call, None)
+    words = [word.value for word in call.keywords if word.arg == "out"]
+    return [*words, *found.writes] if found.known else words
 
 
 def _root(node: ast.AST) -> str:

@@ -44,6 +44,20 @@ def test_an_exception_of_another_type_passes() -> None:
     assert not list(compiled_differences(model(body), INPUTS, strict=True))
 
 
+_WRITES = "    x[0] = 0\n    x[1] = 0\nelse:\n    x[:2] = 0\ny = x * x\nx.mul_({factor})\nreturn y"
+
+
+def test_backward_passes_that_raise_with_another_message_are_alike() -> None:
+    body = "x = x * 1\nif torch.compiler.is_compiling():\n" + _WRITES.format(factor=2)
+    assert not list(compiled_differences(model(body), INPUTS, scenarios=[Scenario(True, "leaves")]))
+
+
+def test_a_backward_pass_that_only_compiled_code_raises_is_seen() -> None:
+    body = "y = x * x\nif torch.compiler.is_compiling():\n    x.mul_(2)\nelse:\n    x = x * 2\nreturn y + x"
+    scenario = Scenario(True, "inner")
+    assert any("gradients" in line for line in compiled_differences(model(body), INPUTS, scenarios=[scenario]))
+
+
 def test_other_state_is_seen() -> None:
     body = "if not torch.compiler.is_compiling():\n    self.count += 1\nreturn x + 1"
     assert any("state" in line for line in compiled_differences(model(body), INPUTS, strict=True))
