@@ -308,6 +308,31 @@ class ModuleCalls:
         found = self._callers((function.qualname, function.node.lineno))
         return [(caller, call) for caller, call, _ in found]
 
+    def possible_callers(self, function: Definition) -> list[tuple[Definition, ast.Call]]:
+        """The same, and calls of attributes that may hold a layer whose `forward` it is, or one of another class."""
+        key = (function.qualname, function.node.lineno)
+        return self.remembered("possible callers", key, lambda: list(self._find_possible_callers(function, key)))
+
+    def _find_possible_callers(self, function: Definition, key: Key) -> Iterator[tuple[Definition, ast.Call]]:
+        known = self.callers(function)
+        yield from known
+        if not function.owner or function.node.name != "forward":
+            return
+        for caller in self.definitions.values():
+            if not caller.owner:
+                continue
+            for call in (each for each in walk_scope(caller.node) if isinstance(each, ast.Call)):
+                held = call.func
+                if isinstance(held, ast.Name):
+                    held = self._loops(caller).get(held.id, held)
+                while isinstance(held, ast.Subscript):
+                    held = held.value
+                if not is_attribute(held, "self") or any(call is each for _, each in known):
+                    continue
+                made = (name for value in self.assigned(caller.owner, held.attr) for name in self._made(value))
+                if any(self.method(name, "forward") == key for name in made):
+                    yield caller, call
+
 
 def _statements(root: ast.stmt, *, nested: bool = True) -> Iterator[ast.AST]:
     """The statements and handlers inside of one, outer ones first, also of `nested` functions and classes.

@@ -112,6 +112,24 @@ class Blocks:
         first, second = self._branches(one), self._branches(other)
         return any(id(second.get(around, block)) != id(block) for around, block in first.items())
 
+    def returns_before(self, one: ast.stmt, other: ast.stmt) -> bool:
+        """True where each way from one statement, in a branch, leads to a `return` or `raise` before the other one."""
+        branches = self._branches(other)
+        for around, block in self._branches(one).items():
+            ends = isinstance(block[-1], (ast.Return, ast.Raise))
+            if ends and around not in branches and other.lineno > (block[-1].end_lineno or 0):
+                return not self._in_try(one)
+        return False
+
+    def _in_try(self, statement: ast.stmt) -> bool:
+        """True where what a statement raises may be caught, or something runs after it has returned."""
+        node: ast.AST = statement
+        while node in self._above:
+            node = self._above[node][0]
+            if isinstance(node, (ast.Try, ast.With, ast.AsyncWith)):
+                return True
+        return False
+
     def _branches(self, statement: ast.stmt) -> dict[ast.AST, list[ast.stmt]]:
         found: dict[ast.AST, list[ast.stmt]] = {}
         node: ast.AST = statement

@@ -22,7 +22,7 @@ from graphmend_codemod.analysis.scope import SCOPES, dotted, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.given_writes import HELD, SHARING, STATISTICS, writes_by_word, writes_given
 from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory
-from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 from graphmend_codemod.rules.proofs.untraced.evidence import registered
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -182,11 +182,11 @@ class _Joined:
         below = self._after(function, at, at.lineno)
         read = self._used(function, at) if every else []
         later = self._below(function, at) if above else []
-        apart = blocks_of(self._memory.calls, function).exclude
+        blocks = blocks_of(self._memory.calls, function)
         lasting = [each for each in above if not _repeats(function, each.statement)]
         for one, other in (*product(read, below), *product(later, lasting), *_given_on(function, read, above)):
             found = self._common(function, one.names, other.names)
-            if found is not None and not apart(one.statement, other.statement):
+            if found is not None and not _apart(function, blocks, one.statement, other.statement):
                 return found
         return self._above(function, _Around(_all(self._used(function, at)), _all(lasting), _all(later), _all(below)))
 
@@ -196,19 +196,19 @@ class _Joined:
         if key in self._seen:
             return None
         self._seen.add(key)
-        for caller, call in self._memory.calls.callers(function):
+        for caller, call in self._memory.calls.possible_callers(function):
             blocks = blocks_of(self._memory.calls, caller)
             if not blocks.runs(call):
                 continue
             at = blocks.statement_of(call)
             inner = [self._at_call(function, caller, call, each) for each in around]
             first, last = at.lineno, at.end_lineno or 0
-            there = _Around(
-                inner[0].union(*(each.names for each in self._before(caller, at) if each.call is not call)),
-                inner[1].union(*(each.names for each in self._after(caller, at, 0) if each.line < first)),
-                inner[2].union(*(each.names for each in self._below(caller, at) if each.call is not call)),
-                inner[3].union(*(each.names for each in self._after(caller, at, last + 1))),
-            )
+            read = [each for each in self._before(caller, at) if each.call is not call]
+            written = [each for each in self._after(caller, at, 0) if each.line < first]
+            read_below = [each for each in self._below(caller, at) if each.call is not call]
+            accesses = (read, written, read_below, self._after(caller, at, last + 1))
+            with_it = ([each for each in some if not _apart(caller, blocks, each.statement, at)] for some in accesses)
+            there = _Around(*(names.union(_all(some)) for names, some in zip(inner, with_it, strict=True)))
             found = self._common(caller, there.read, there.written_below)
             found = found or self._common(caller, there.read_below, there.written) or self._above(caller, there)
             if found is not None:
@@ -228,7 +228,7 @@ class _Joined:
     def _is_given(self, function: Definition, name: str, seen: frozenset[Key]) -> bool:
         """True for what an instance holds, and for parameters that no caller in the module gives a new tensor."""
         key = (function.qualname, function.node.lineno)
-        callers = self._memory.calls.callers(function) if name.partition(".")[0] != "self" else ()
+        callers = self._memory.calls.possible_callers(function) if name.partition(".")[0] != "self" else ()
         return not callers or any(
             self._is_given(caller, each, seen | {key})
             for caller, call in callers
@@ -401,6 +401,13 @@ def _loops(function: Definition) -> Iterator[range]:
 
 def _is_in(loops: Collection[range], line: int) -> bool:
     return any(line in each for each in loops)
+
+
+def _apart(function: Definition, blocks: Blocks, one: ast.stmt, other: ast.stmt) -> bool:
+    """True where no call runs both: branches of one `if`, or one that ends with `return` and what follows it."""
+    if blocks.exclude(one, other):
+        return not _in_one_loop(function, one, other.lineno)
+    return blocks.returns_before(one, other) or blocks.returns_before(other, one)
 
 
 def _all(accesses: Collection[_Access]) -> set[str]:
