@@ -95,14 +95,21 @@ def of_expansion(node: ast.Call, tensor: ast.expr) -> frozenset[ShapeNeed] | Non
 
     `tensor` is `x`. None where no text spells it.
     """
-    like = expanded_like(node)
-    while casts(tensor):
-        tensor = tensor.func.value  # type: ignore[attr-defined]
+    like, tensor = expanded_like(node), _without_casts(tensor)
     if like is None or (other := dotted(like)) is None or len(one := ast.unparse(tensor)) > _LONGEST:
         return None
     one = one if _binds_tightly(tensor) else f"({one})"
     sizes = f"all(m in (1, n) for m, n in zip({one}.shape[::-1], {other}.shape[::-1]))"
     return frozenset({ShapeNeed(NAMED, f"{one}.dim() <= {other}.dim()"), ShapeNeed(NAMED, sizes)})
+
+
+def _without_casts(node: ast.expr) -> ast.expr:
+    """`x[:, None]` for `x.bool()[:, None]`, which has the same shape."""
+    if casts(node) and isinstance(node.func, ast.Attribute):
+        return _without_casts(node.func.value)
+    if isinstance(node, ast.Subscript):
+        return ast.Subscript(_without_casts(node.value), node.slice, node.ctx)
+    return node
 
 
 def casts(node: ast.expr) -> TypeGuard[ast.Call]:

@@ -128,6 +128,8 @@ _KEPT = "kept = mask.to(torch.bool).expand(buckets.shape)"
         (_KEPT, "torch.ones(3, 2)", "for m, n in zip(mask.shape[::-1], buckets.shape[::-1]))"),
         (_KEPT, "torch.ones(1, 1, 2, 3)", "mask.dim() <= buckets.dim()"),
         ("kept = mask.expand_as(buckets)", "torch.ones(2, 3)", "mask.dtype == torch.bool"),
+        ("kept = mask.bool()[:, None, :].expand(buckets.shape)", "torch.ones(3)", "mask.dim() > 1"),
+        ("kept = mask.bool()[:, None, :].expand(buckets.shape)", "torch.ones(2, 3)", "mask[:, None, :].dim() <= "),
         ("kept = mask[:, 0].expand(buckets.shape)", "torch.ones(3, dtype=torch.bool)", "mask.dim() > 1"),
         ("kept = mask[:, 0].expand(buckets.size())", "torch.ones(2, 0, dtype=torch.bool)", "mask.shape[1] > 0"),
     ],

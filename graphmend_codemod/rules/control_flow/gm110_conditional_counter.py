@@ -177,15 +177,14 @@ class _Skipped:
     def judge_mask(self, node: ast.Call) -> None:
         """The same for `mask.expand(x.shape)`, which has to be bool for `torch.where`."""
         self.judge(node)
-        mask = node.func.value  # type: ignore[attr-defined]
+        mask = _whole(node.func.value)  # type: ignore[attr-defined]
         value = self._site.evaluator.value(mask, self.env)
         if value.dtype != BOOL or (value.hint and not shape_needs.casts(mask)):
             self._ask_dtype(mask, f".dtype == {self._site.torch}.bool")
 
     def _ask_dtype(self, node: ast.expr, what: str) -> None:
-        """Of what is elements of a tensor, the tensor is asked."""
-        while isinstance(node, ast.Subscript):
-            node = node.value
+        """NotProven where no header can ask it."""
+        node = _whole(node)
         text = dotted(node)
         if text is None or text.partition(".")[0] in self._bound:
             raise NotProven(f"cannot infer the dtype of `{speculation.short(node)}`; convert it first: `.to(dtype)`")
@@ -195,6 +194,13 @@ class _Skipped:
     def conditions(self) -> tuple[str, ...]:
         """What the header asks, in an order in which each may be asked."""
         return tuple(self._conditions)
+
+
+def _whole(node: ast.expr) -> ast.expr:
+    """The tensor for some of its elements: it has their dtype."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
 
 
 def _is_only_cast(node: ast.expr, text: str) -> bool:
