@@ -20,15 +20,13 @@ from graphmend_codemod.analysis.callgraph import Definition, Key, calls_in
 from graphmend_codemod.analysis.patterns import is_attribute, is_name
 from graphmend_codemod.analysis.scope import SCOPES, dotted, walk_scope
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.memory.elements_read import elements_read
 from graphmend_codemod.rules.proofs.memory.given_writes import HELD, SHARING, STATISTICS, writes_by_word, writes_given
 from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory
-from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.untraced.evidence import registered
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_SIZES = (aliasing.PYTHON_RESULTS - aliasing.READS_ELEMENTS) | {"isinstance", "hasattr", "len", "type", "id"}
-"""What tells of a tensor and reads none of its elements."""
-_OF_NO_GRADIENT = frozenset("argmax argmin argsort bincount bucketize count_nonzero nonzero searchsorted".split())
 _KEEP_ELEMENTS = frozenset({"requires_grad_", "detach_", "share_memory_", "rename_"})
 """What changes a tensor in place, and none of its elements."""
 _ELEMENTS = frozenset({"items", "values"})
@@ -182,11 +180,10 @@ class _Joined:
         below = self._after(function, at, at.lineno)
         read = self._used(function, at) if every else []
         later = self._below(function, at) if above else []
-        blocks = blocks_of(self._memory.calls, function)
         lasting = [each for each in above if not _repeats(function, each.statement)]
         for one, other in (*product(read, below), *product(later, lasting), *_given_on(function, read, above)):
             found = self._common(function, one.names, other.names)
-            if found is not None and not _apart(function, blocks, one.statement, other.statement):
+            if found is not None and not self._apart(function, one.statement, other.statement):
                 return found
         return self._above(function, _Around(_all(self._used(function, at)), _all(lasting), _all(later), _all(below)))
 
@@ -207,7 +204,7 @@ class _Joined:
             written = [each for each in self._after(caller, at, 0) if each.line < first]
             read_below = [each for each in self._below(caller, at) if each.call is not call]
             accesses = (read, written, read_below, self._after(caller, at, last + 1))
-            with_it = ([each for each in some if not _apart(caller, blocks, each.statement, at)] for some in accesses)
+            with_it = ([each for each in some if not self._apart(caller, each.statement, at)] for some in accesses)
             there = _Around(*(names.union(_all(some)) for names, some in zip(inner, with_it, strict=True)))
             found = self._common(caller, there.read, there.written_below)
             found = found or self._common(caller, there.read_below, there.written) or self._above(caller, there)
@@ -259,13 +256,20 @@ class _Joined:
         """The function and those of its module that call it, directly or not."""
         found = [function]
         for each in found:
-            found += [one for one, _ in self._memory.calls.callers(each) if one not in found]
+            found += [one for one, _ in self._memory.calls.possible_callers(each) if one not in found]
         return found
 
     def _loops_around(self, function: Definition, at: ast.stmt) -> list[range]:
         """The lines of the loops that hold a statement: what is below it there comes before it in the next round."""
         loops = self._memory.remembered("loops", function, lambda: list(_loops(function)))
         return [each for each in loops if at.lineno in each]
+
+    def _apart(self, function: Definition, one: ast.stmt, other: ast.stmt) -> bool:
+        """True where no call runs both: branches of one `if`, or one that ends with `return` and what follows it."""
+        blocks = blocks_of(self._memory.calls, function)
+        if blocks.exclude(one, other):
+            return not _is_in(self._loops_around(function, one), other.lineno)
+        return blocks.returns_before(one, other) or blocks.returns_before(other, one)
 
     def _read_in(self, function: Definition) -> list[_Access]:
         return self._memory.remembered("reads", function, lambda: list(self._reads(function)))
@@ -275,7 +279,7 @@ class _Joined:
 
     def _reads(self, function: Definition) -> Iterator[_Access]:
         memory, blocks = self._memory, blocks_of(self._memory.calls, function)
-        for part in (each for statement in function.node.body for each in _elements(statement)):
+        for part in (each for statement in function.node.body for each in elements_read(statement)):
             if blocks.runs(part):
                 yield self._access(function, part, memory.sources(function, part))
         for call in (each for each in walk_scope(function.node) if isinstance(each, ast.Call) and blocks.runs(each)):
@@ -287,7 +291,7 @@ class _Joined:
 
     def _attributes(self, function: Definition) -> set[str]:
         """The attributes of its instance that a method reads, in the method itself."""
-        parts = (each for statement in function.node.body for each in _elements(statement))
+        parts = (each for statement in function.node.body for each in elements_read(statement))
         return {text for part in parts if (text := dotted(part) or "").startswith("self.")}
 
     def _writes(self, function: Definition) -> Iterator[_Access]:
@@ -324,47 +328,6 @@ class _Joined:
         return frozenset(found)
 
 
-def _elements(node: ast.AST) -> Iterator[ast.expr]:
-    """The names and attributes whose elements are read; not what is written, or only named anew."""
-    if isinstance(node, (ast.Name, ast.Attribute)) and dotted(node) is not None:
-        stored = not isinstance(node.ctx, ast.Load)
-        if not stored and not (isinstance(node, ast.Attribute) and node.attr in aliasing.WITHOUT_MEMORY):
-            yield node
-        return
-    if isinstance(node, SCOPES) or (isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot))):
-        return
-    if _is_without_gradient(node):
-        return
-    left_out: list[ast.AST] = []
-    if isinstance(node, (ast.Assign, ast.Return)):
-        left_out = [node.value] if node.value is not None and dotted(node.value) is not None else []
-    elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        left_out = [node.value]
-    elif isinstance(node, ast.Attribute) and node.attr in aliasing.WITHOUT_MEMORY:
-        return
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
-        node = node.value  # `self.count.add_(1)` reads what it is given
-        left_out = [node.func] if node.func.attr.endswith("_") else []  # type: ignore[attr-defined]
-    if isinstance(node, ast.Call):
-        called = node.func
-        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-        if name in _SIZES:
-            return
-        if isinstance(called, ast.Attribute) and called not in left_out:
-            yield from _elements(called.value)
-        left_out.append(called)
-    for part in ast.iter_child_nodes(node):
-        if part not in left_out:
-            yield from _elements(part)
-
-
-def _is_without_gradient(node: ast.AST) -> bool:
-    """True for `x.argmin(-1)` and `x.max(-1).indices`: no gradient needs what integers are computed of."""
-    if isinstance(node, ast.Attribute):
-        return node.attr == "indices"
-    return isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _OF_NO_GRADIENT
-
-
 def _given_on(
     function: Definition, read: Sequence[_Access], written: Sequence[_Access]
 ) -> Iterator[tuple[_Access, _Access]]:
@@ -384,7 +347,7 @@ def _repeats(function: Definition, statement: ast.stmt) -> bool:
     root, todo, seen = (dotted(target.value) or "").partition(".")[0], [target.slice], set[str]()
     bound = [each for each in walk_scope(function.node) if isinstance(each, ast.Assign)]
     while todo:
-        names = {(dotted(each) or "").partition(".")[0] for each in _elements(todo.pop())} - seen
+        names = {(dotted(each) or "").partition(".")[0] for each in elements_read(todo.pop())} - seen
         if root in names:
             return False
         seen |= names
@@ -401,13 +364,6 @@ def _loops(function: Definition) -> Iterator[range]:
 
 def _is_in(loops: Collection[range], line: int) -> bool:
     return any(line in each for each in loops)
-
-
-def _apart(function: Definition, blocks: Blocks, one: ast.stmt, other: ast.stmt) -> bool:
-    """True where no call runs both: branches of one `if`, or one that ends with `return` and what follows it."""
-    if blocks.exclude(one, other):
-        return not _in_one_loop(function, one, other.lineno)
-    return blocks.returns_before(one, other) or blocks.returns_before(other, one)
 
 
 def _all(accesses: Collection[_Access]) -> set[str]:
