@@ -146,6 +146,17 @@ def test_dropout_draws_the_same_numbers_forward_and_for_the_gradient() -> None:
     same(results(model, model, X), results(model, compiled, X), 1e-6)
 
 
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_checkpoint_in_compiled_code_runs_the_operator_again_on_the_same_numbers(backend: str) -> None:
+    model = made(with_expert("self.drop(x)")).train()
+
+    def checkpointed(x: torch.Tensor) -> Any:
+        return torch.utils.checkpoint.checkpoint(model, x * 2.0, use_reentrant=False).sin()
+
+    same(results(model, checkpointed, X), results(model, one_graph(checkpointed, backend), X), 1e-5)
+
+
 def test_running_statistics_are_updated_once() -> None:
     source = with_expert("self.norm(x)").replace(", track_running_stats=False", "")
     model = made(source).train()

@@ -134,11 +134,11 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
                         state.update((place, changed[id(own)]) for place, own in places if id(own) in changed)
                 return list(flat(torch.func.functional_call(whole, state, tuple(given), tie_weights=False)))
 
-        def run(tensors, *rest):
+        def run(first, tensors, *rest):
             found = call(tensors, *rest)
             return found if shapes is None else list(separate(found, *tensors))
 
-        def fake(tensors, sizes, floats, form, number, autocast):
+        def fake(first, tensors, sizes, floats, form, number, autocast):
             if shapes is None:
                 return [torch.empty_like(tensors[0])]
             owner, rest = owners.get(number), iter(tensors)
@@ -155,15 +155,15 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
             other = [] if device.type == "cpu" else [torch.get_device_module(device).get_rng_state(device)]
             return [torch.get_rng_state(), *other]
 
-        def run_with_states(tensors, *rest):
+        def run_with_states(first, tensors, *rest):
             states = random_states(tensors[0].device)
-            return run(tensors, *rest), states
+            return run(first, tensors, *rest), states
 
-        def fake_with_states(tensors, *rest):
+        def fake_with_states(first, tensors, *rest):
             states = random_states(tensors[0].device)
-            return fake(tensors, *rest), [torch.empty(len(each), dtype=each.dtype) for each in states]
+            return fake(first, tensors, *rest), [torch.empty(len(each), dtype=each.dtype) for each in states]
 
-        def run_backward(tensors, sizes, floats, form, number, autocast, grads, states, wanted):
+        def run_backward(first, tensors, sizes, floats, form, number, autocast, grads, states, wanted):
             def again(*chosen):
                 changed = dict(zip(wanted, chosen))
                 given = [changed.get(place, each) for place, each in enumerate(tensors)]
@@ -181,19 +181,21 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
                     found = vjp(again, *[tensors[place] for place in wanted])[1](tuple(grads))
             return list(separate([each.detach() for each in found], *grads))
 
-        def fake_backward(tensors, *rest):
+        def fake_backward(first, tensors, *rest):
             return [tensors[place].new_empty(tensors[place].shape) for place in rest[-1]]
 
         def define(name, rest_of_schema, run, fake):
             tags = [getattr(torch.Tag, tag, None) for tag in ("cudagraph_unsafe", "nondeterministic_seeded")]
-            schema = "(Tensor[] tensors, SymInt[] sizes, float[] floats, int[] form, int number, ScalarType? autocast"
-            torch.library.define(name, schema + rest_of_schema, tags=[tag for tag in tags if tag is not None])
+            schema = "Tensor[] tensors, SymInt[] sizes, float[] floats, int[] form, int number, ScalarType? autocast"
+            # Where a checkpoint is compiled, torch finds the device of its random numbers by a first tensor alone.
+            schema = f"(Tensor first, {schema}{rest_of_schema}"
+            torch.library.define(name, schema, tags=[tag for tag in tags if tag is not None])
 """
     + REGISTERED
     + """\
 
         def keep(ctx, inputs, output):
-            tensors, *ctx.rest = inputs
+            _, tensors, *ctx.rest = inputs
             ctx.count = len(tensors)
             ctx.smooth = [each.is_floating_point() or each.is_complex() for each in output[0]]
             ctx.save_for_backward(*tensors, *output[1])
@@ -201,10 +203,10 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
         def differentiate(ctx, grads, _):
             grads = [each for each, smooth in zip(grads, ctx.smooth) if smooth]
             tensors, states = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
-            wanted = [place for place, each in enumerate(ctx.needs_input_grad[0]) if each]
-            found = dict(zip(wanted, backward(tensors, *ctx.rest, grads, states, wanted)))
+            wanted = [place for place, each in enumerate(ctx.needs_input_grad[1]) if each]
+            found = dict(zip(wanted, backward(tensors[0], tensors, *ctx.rest, grads, states, wanted)))
             numbers = [None if each else [] for each in ctx.rest[:3]]
-            return [found.get(place) for place in range(ctx.count)], *numbers, None, None
+            return None, [found.get(place) for place in range(ctx.count)], *numbers, None, None
 
         forward = define(name, ") -> Tensor[]", run, fake)
         trained = define(f"{name}_trained", ") -> (Tensor[], Tensor[])", run_with_states, fake_with_states)
@@ -223,7 +225,7 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
                 if all(is_own(owner, path, operator.attrgetter(path)(owner)) for path in layers[:1] + layers[-1:]):
                     paths = [path for path in paths if "." not in path]  # the operator finds the others itself
             tensors += [operator.attrgetter(path)(owner) for path in paths]
-            all_given = tensors, sizes, floats, form, number_of(owner, others), autocast
+            all_given = tensors[0], tensors, sizes, floats, form, number_of(owner, others), autocast
             found = trained(*all_given)[0] if torch.is_grad_enabled() else forward(*all_given)
             return put(found, nested[len(found)] if isinstance(nested, dict) else nested)
 

@@ -163,7 +163,7 @@ def _recorded_operator(results, count: int, held=None):  #: gradient
             rest.append(torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None)
             inside = list(held(*given)) if held is not None else []  #: gradient
             if torch.is_grad_enabled() and any(each.requires_grad for each in tensors + inside):  #: gradient
-                found = trained(tensors + inside, *rest)[0]  #: gradient
+                found = trained((tensors + inside)[0], tensors + inside, *rest)[0]  #: gradient
                 return found[0] if count == 1 else tuple(found)  #: gradient
             return forward(calls, [each.detach() for each in tensors], *rest)
 
@@ -179,11 +179,11 @@ GRADIENT = """
             return [torch.get_rng_state(), *python_states(), *other]  #: draws
             return [torch.get_rng_state(), *other]  #: !draws
 {draws}
-        def run_trained(tensors, *rest):
+        def run_trained(first, tensors, *rest):
             states = random_states(tensors)
             return list(separate(call(tensors, *rest))), states
 
-        def fake_trained(tensors, *rest):
+        def fake_trained(first, tensors, *rest):
             states = random_states(tensors)
             return fake(tensors, *rest), [torch.empty(len(each), dtype=each.dtype) for each in states]
 
@@ -241,7 +241,7 @@ GRADIENT = """
             return [torch.empty_like(tensors[place], memory_format=torch.contiguous_format) for place in rest[-1]]
 
         def keep(ctx, inputs, output):
-            tensors, *ctx.rest = inputs
+            _, tensors, *ctx.rest = inputs
             ctx.count = len(tensors)
             ctx.smooth = [each.is_floating_point() or each.is_complex() for each in output[0]]
             ctx.states = len(output[1])
@@ -251,12 +251,13 @@ GRADIENT = """
             grads = [each for each, smooth in zip(grads, ctx.smooth) if smooth]
             saved, end = list(ctx.saved_tensors), ctx.count + ctx.states
             tensors, states, results = saved[: ctx.count], saved[ctx.count : end], saved[end:]
-            wanted = [place for place, each in enumerate(ctx.needs_input_grad[0]) if each]
+            wanted = [place for place, each in enumerate(ctx.needs_input_grad[1]) if each]
             found = dict(zip(wanted, backward(tensors, *ctx.rest, grads, states, results, wanted)))
             numbers = [None if each else [] for each in ctx.rest[:3]]
-            return [found.get(place) for place in range(ctx.count)], *numbers, None, None
+            return None, [found.get(place) for place in range(ctx.count)], *numbers, None, None
 
-        more = f"({taken}) -> (Tensor[], Tensor[])"
+        # Where a checkpoint is compiled, torch finds the device of its random numbers by a first tensor alone.
+        more = f"(Tensor first, {taken}) -> (Tensor[], Tensor[])"
         trained = define(f"{name}_trained", more, run_trained, fake_trained, "nondeterministic_seeded")
         more = f"({taken}, Tensor[] grads, Tensor[] states, Tensor[] results, int[] wanted) -> Tensor[]"
         backward = define(f"{name}_backward", more, run_backward, fake_backward)
