@@ -171,7 +171,7 @@ class Outline(NamedTuple):
     `conditional_lines` are the lines of conditional expressions, in order; `words` the names read or behind a dot, with
     the lines where these expressions begin, and under `INDEXED` those of subscripts whose index is no constant. `notes`
     are for what rules look for here, once. `decisions` are `and`, `or` and chained comparisons, `asked` are attributes
-    that arrays of NumPy have, too.
+    that arrays of NumPy have, too, and `grad_fn`.
     """
 
     names: frozenset[str]
@@ -195,7 +195,7 @@ _BINDING = frozenset(
     }
 )  # fmt: skip
 """Nodes other than names that say something for the outline."""
-_OF_ARRAYS = frozenset({"dtype", "flags", "nbytes", "strides"})
+_ASKED = frozenset({"dtype", "flags", "nbytes", "strides", "grad_fn"})
 
 
 def outline(function: FunctionNode) -> Outline:
@@ -224,7 +224,7 @@ def outline(function: FunctionNode) -> Outline:
             continue
         if kind is ast.Attribute:
             words.setdefault(node.attr, []).append(node.lineno)
-            if node.attr in _OF_ARRAYS:
+            if node.attr in _ASKED:
                 kept[kind].append(node)
             stack.append(node.value)
             continue

@@ -171,3 +171,80 @@ def test_a_class_that_inherits_from_a_library_is_constructed(tmp_path: Path) -> 
     """
     found = _found(tmp_path, {"pkg/model.py": model, "pkg/parts.py": parts})
     assert found == {"if x.sum() > 3:", "return Checked(x=x).x"}
+
+
+@pytest.mark.parametrize(
+    ("name", "breaks"), [("fast", True), ("given", True), ("made", True), ("slow", False), ("chosen", False)]
+)
+def test_a_function_that_numba_compiles(tmp_path: Path, name: str, *, breaks: bool) -> None:
+    parts = """
+        from numba import njit
+
+        def slow(x): return x
+        @njit(parallel=True)
+        def fast(x): return x
+        given = njit(slow)
+        def make(x): return njit(nogil=True)(x)
+        made = make(slow)
+        def choose(x): return x
+        chosen = choose(slow)
+        """
+    model = """
+        import numba
+        import torch
+        from torch import nn
+        from .parts import fast, given, made, slow, chosen
+
+        class Model(nn.Module):
+            def forward(self, x):
+                y = x.item()
+                x = x.detach().numpy()
+                return NAME(x)
+        """.replace("NAME", name)
+    assert (f"return {name}(x)" in _found(tmp_path, {"pkg/model.py": model, "pkg/parts.py": parts})) is breaks
+
+
+def test_the_class_of_where_the_library_is_there(tmp_path: Path) -> None:
+    model = """
+        try:
+            import torch
+        except ImportError:
+            torch = None
+
+        if torch is None:
+
+            class Model:
+                pass
+
+        else:
+
+            class Model(torch.nn.Module):
+                def forward(self, x):
+                    return x.item()
+        """
+    assert "return x.item()" in _found(tmp_path, {"pkg/model.py": model})
+
+
+@pytest.mark.parametrize(
+    ("made", "breaks"),
+    [
+        ("self.rnns = nn.ModuleList()\n        self.rnns.append(kind(3, 3))", True),
+        ("self.rnns = nn.ModuleList()\n        self.rnns.append(nn.GRU(3, 3))", True),
+        ("self.rnns = nn.ModuleList()\n        self.rnns.append(nn.Linear(3, 3))", False),
+        ("cell = getattr(nn, rnn)\n        self.rnns = nn.ModuleList([cell(3, 3)])", True),
+    ],
+)
+def test_recurrent_layers_that_are_put_into_a_list(tmp_path: Path, made: str, *, breaks: bool) -> None:
+    model = f"""
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, rnn, kind=nn.LSTM):
+        super().__init__()
+        {made}
+
+    def forward(self, x, i):
+        return self.rnns[i](x)[0]
+"""
+    assert ("return self.rnns[i](x)[0]" in _found(tmp_path, {"pkg/model.py": model})) is breaks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.tools.fixes import checked
 
 _MODULE = """
 import contextlib
+import random
 import threading
 import numpy as np
 import torch
@@ -28,6 +30,8 @@ class Model(nn.Module):
         self.off = torch.no_grad()
         self.plain = contextlib.nullcontext()
         self.layer = nn.Linear(4, 4)
+        self.rate = 0.5
+        self.register_buffer("scale", torch.ones(4))
 
     def forward(self, x: torch.Tensor):
         {statement}
@@ -62,6 +66,15 @@ def _breaks(statement: str) -> bool:
         "self.layer.requires_grad_(False)",
         "p = x.data_ptr()",
         "s = x.untyped_storage()",
+        "old = x.grad_fn is None",
+        "order = torch.cat((torch.tensor([1, 0]), torch.arange(2, x.dim()))); x = x.permute(*order)",
+        "torch._check(x.dim() == 1, 'one dimension')",
+        "torch._check_value(x.dim() == 1, f'{x.dim()}')",
+        "torch._check(x.dim() == 1, lambda: f'{x.dim()}')",
+        "p = 1 - random.uniform(0, 1)",
+        "p = self.rate * random.uniform(0, 1)",
+        "p = random.randint(1, 3) + x.shape[0]",
+        "p = -random.uniform(0, 1)",
     ],
 )
 def test_what_dynamo_does_not_trace(statement: str) -> None:
@@ -83,6 +96,14 @@ def test_what_dynamo_does_not_trace(statement: str) -> None:
         "b = np.zeros(3, dtype=np.float32)",
         "x = x.split([h for h in (2, 2)])[0]",
         "m = x.any()",
+        "old = x.requires_grad",
+        "x = x[None].permute(*[1, 0])",
+        "order = [*range(x.dim())]; x = x.permute(*reversed(order))",
+        "x = x.reshape(*x.shape[:-1], 2, 2)",
+        "torch._check(x.dim() == 1)",
+        "n = x.dim(); torch._check(n == 1, lambda: f'{n} dimensions')",
+        "x = x * random.uniform(0, 1)",
+        "x = self.scale * random.uniform(0, 1)",
     ],
 )
 def test_what_it_traces(statement: str) -> None:
@@ -113,9 +134,28 @@ class _Holds(nn.Module):
         array = x.numpy()
         return x + torch.from_numpy(np.ones(4).astype(array.dtype))
 
+    def asked(self, x: torch.Tensor) -> torch.Tensor:
+        return x + 1 if (x * 2).grad_fn is None else x
 
-@pytest.mark.parametrize("name", ["locked", "without_gradients", "both", "typed"])
+    def told(self, x: torch.Tensor) -> torch.Tensor:
+        torch._check(x.dim() == 1, "one dimension")  # type: ignore[no-untyped-call]
+        return x + 1
+
+    def told_of_it(self, x: torch.Tensor) -> torch.Tensor:
+        torch._check(x.dim() == 1, lambda: f"{x.dim()}")  # type: ignore[no-untyped-call]
+        return x + 1
+
+    def drawn(self, x: torch.Tensor) -> torch.Tensor:
+        return x * (1 - random.uniform(0, 1))
+
+
+_NAMES = ["locked", "without_gradients", "both", "typed", "asked", "told", "told_of_it", "drawn"]
+
+
+@pytest.mark.parametrize("name", _NAMES)
 def test_dynamo_agrees(name: str) -> None:
     torch._dynamo.reset()
     with pytest.raises(torch._dynamo.exc.Unsupported):
-        torch.compile(getattr(_Holds(), name), backend="eager", fullgraph=True)(torch.ones(4))  # type: ignore[no-untyped-call]
+        torch.compile(getattr(_Holds(), name), backend="eager", fullgraph=True)(
+            torch.ones(4, requires_grad=name == "asked")
+        )  # type: ignore[no-untyped-call]

@@ -62,10 +62,3 @@ def video():
     from compressai.models.video import ScaleSpaceFlow
 
     return ScaleSpaceFlow(num_levels=2), ([torch.rand(1, 3, 128, 128) for _ in range(2)],), {"train": False}
-
-
-def rate_and_distortion():
-    from compressai.losses import RateDistortionLoss
-
-    likelihoods = {"y": torch.rand(2, 4, 2, 2), "z": torch.rand(2, 4, 1, 1)}
-    return RateDistortionLoss(), ({"x_hat": torch.rand(2, 3, 8, 8), "likelihoods": likelihoods}, torch.rand(2, 3, 8, 8))

@@ -10,11 +10,18 @@ def _ids(count=12):
     return torch.randint(0, 40, (2, count))
 
 
+def _filled(module):
+    """With weights: the constructors leave memory as it was."""
+    for each in module.parameters():
+        torch.nn.init.normal_(each, std=0.1)
+    return module
+
+
 def llama():
     from fms.models.llama import LLaMA, LLaMAConfig
 
     config = LLaMAConfig(src_vocab_size=40, emb_dim=16, nheads=2, kvheads=1, nlayers=2, max_expected_seq_len=32)
-    return LLaMA(config), (_ids(),), {"train": False}
+    return _filled(LLaMA(config)), (_ids(),), {"train": False}
 
 
 def mixtral():
@@ -23,25 +30,25 @@ def mixtral():
     config = MixtralConfig(
         src_vocab_size=40, dim=16, nheads=2, kvheads=1, nlayers=2, hidden_dim=16, num_experts=4, max_expected_seq_len=32
     )
-    return Mixtral(config), (_ids(),), {"train": False}
+    return _filled(Mixtral(config)), (_ids(),), {"train": False}
 
 
 def roberta():
     from fms.models.roberta import RoBERTa, RoBERTaConfig
 
     config = RoBERTaConfig(src_vocab_size=40, emb_dim=16, nheads=2, nlayers=2, max_pos=32, pad_id=0)
-    return RoBERTa(config), (_ids(),), {"train": False}
+    return _filled(RoBERTa(config)), (_ids(),), {"train": False}
 
 
 def mpnet():
     from fms.models.mpnet import Mpnet, MpnetConfig
 
     config = MpnetConfig(src_vocab_size=40, emb_dim=16, nheads=2, nlayers=2, max_expected_seq_len=32)
-    return Mpnet(config), (_ids(),), {"train": False}
+    return _filled(Mpnet(config)), (_ids(),), {"train": False}
 
 
 def siglip():
     from fms.models.siglip_vision import SiglipVision, SiglipVisionConfig
 
     config = SiglipVisionConfig(hidden_size=16, intermediate_size=16, nlayers=2, nheads=2, image_size=32, patch_size=8)
-    return SiglipVision(config), (torch.randn(1, 3, 32, 32),), {"train": False}
+    return _filled(SiglipVision(config)), (torch.randn(1, 3, 32, 32),), {"train": False}

@@ -57,7 +57,9 @@ class Module:
             if function.outer:
                 module.scopes |= {function.qualname, function.outer}
         for item in summary.classes:
-            module.classes.setdefault(item.qualname, item)
+            kept = module.classes.setdefault(item.qualname, item)
+            if item.bases and not kept.bases:
+                module.classes[item.qualname] = item  # the other was a stand-in for where a library is missing
             if item.outer:
                 module.scopes.add(item.outer)
         return module

@@ -89,6 +89,14 @@ class Body:
         return is_python_annotation(annotation) if annotation else name in self.python
 
 
+def asks_history(body: Body) -> bool:
+    """True for code that asks a tensor which function computed it: `x.grad_fn`."""
+    return any(each.endswith(_HISTORY) for each in body.reads)
+
+
+_HISTORY = ".grad_fn"
+
+
 def chooses_rows(body: Body) -> bool:
     """True for code that may choose rows by a condition, or by sizes that it reads out of a tensor."""
     if body.rows or not body.loops:

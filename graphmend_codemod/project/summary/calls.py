@@ -41,7 +41,7 @@ _ALL = frozenset({"all", "any"})
 _ORDERS = frozenset({ast.Lt, ast.LtE, ast.Gt, ast.GtE})
 _COUNTED = CASTS | frozenset(
     """arange chunk empty expand full interpolate kthvalue linspace narrow new_empty new_full new_ones new_zeros ones
-    pad rand randn range repeat reshape roll round topk view zeros""".split()
+    pad permute rand randn range repeat reshape roll round tile topk view zeros""".split()
 )
 """What takes numbers, or sizes."""
 _LAMBDAS = frozenset({"filter", "reduce", "sorted", "max", "min"})

@@ -39,6 +39,8 @@ SPECTRA = frozenset({"InverseSpectrogram", "LFCC", "MFCC", "MelSpectrogram", "Sp
 _NAMED_RECURRENT = ("rnn", "lstm", "gru")
 ANSWERS = frozenset({"equal", "allclose", "is_nonzero"})
 """Functions and methods of tensors that read a bool back."""
+CHECKS = frozenset({"_check", "_check_index", "_check_not_implemented", "_check_type", "_check_value"})
+"""Functions of torch that raise with a message where a condition does not hold."""
 REFUSED = frozenset(
     {
         "pack_padded_sequence", "pad_packed_sequence", "pack_sequence", "ctc_loss", "sparse_coo_tensor",
@@ -68,7 +70,7 @@ REFUSED_WITH_OWNER = frozenset(
         "builtins.eval", "copy.copy", "torch.cov", "cudnn.flags", "cuda.device_count", "mps.is_available",
         "bisect.bisect", "pickle.dumps", "pickle.loads", "hashlib.md5", "hashlib.sha256",
         "np.pad", "numpy.pad", "np.where", "numpy.where", "functional.spectrogram", "functional.inverse_spectrogram",
-        "F.spectrogram", "mkl.is_available",
+        "F.spectrogram", "mkl.is_available", *(f"torch.{name}" for name in CHECKS),
     }
 )  # fmt: skip
 """Those of which only the last two parts tell."""

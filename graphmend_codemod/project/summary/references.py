@@ -10,7 +10,7 @@ from itertools import compress
 from typing import NamedTuple
 
 from graphmend_codemod.project.summary.assignments import types_of
-from graphmend_codemod.project.summary.body import Body, chooses_by_mask, chooses_rows
+from graphmend_codemod.project.summary.body import Body, asks_history, chooses_by_mask, chooses_rows
 from graphmend_codemod.project.summary.candidates import COUNT, TENSORS, is_python_annotation, takes_tensors
 from graphmend_codemod.project.summary.check_functions import CHECKS
 from graphmend_codemod.project.summary.computing import COMPUTES, MAKES_OPERATOR, MARKS_CONSTANT
@@ -89,7 +89,7 @@ def finish(pending: Pending, around: Around) -> FunctionSummary:
     flags = (
         body.test,
         body.log,
-        body.value or body.lines.switches_off or takes_tensor(body, owner, around.held),
+        body.value or body.lines.switches_off or asks_history(body) or takes_tensor(body, owner, around.held),
         chooses_rows(body),
         chooses_by_mask(body),
     )

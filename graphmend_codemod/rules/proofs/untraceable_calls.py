@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.project.summary.candidates import COMPILED, SPECTRA, UNKNOWN_AS_NUMPY, UNKNOWN_TO_TORCH
+from graphmend_codemod.project.summary.candidates import CHECKS, COMPILED, SPECTRA, UNKNOWN_AS_NUMPY, UNKNOWN_TO_TORCH
 
 _AROUND = "compile the code around it separately"
 
@@ -251,6 +251,7 @@ NAMES = frozenset(
     {
         *(name.rpartition(".")[2] for name in BY_NAME),
         *_METHODS,
+        *CHECKS,
         "add_module",
         "where",
         "pad",

@@ -1,14 +1,33 @@
-"""What Dynamo does not trace of NumPy's arrays but for their functions: some attributes, and grids."""
+"""Attributes that Dynamo does not read, of NumPy's arrays and of tensors, and arrays that an index makes."""
 
 from __future__ import annotations
 
 import ast
 
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.project.summary.candidates import GRIDS
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.frames import Source
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 from graphmend_codemod.rules.proofs.untraced.value_sources import Guess
+
+HISTORY = "grad_fn"
+"""The attribute that says which function computed a tensor."""
+
+
+def asked_for_history(site: Site, node: ast.Attribute) -> Untraced | None:
+    """`x.grad_fn is None`, whatever `x` is."""
+    if (
+        node.attr != HISTORY
+        or not isinstance(node.ctx, ast.Load)
+        or is_name(node.value, site.evaluator.scope.self_name)
+    ):
+        return None
+    advice = (
+        "Dynamo does not trace it for a tensor that needs gradients and is no leaf; "
+        "manually ask for `requires_grad`, or ask in front of the call of the compiled function"
+    )
+    return Untraced(node, "asks which function computed a tensor", advice)
 
 
 def asked_of_array(site: Site, node: ast.Attribute) -> Untraced | None:

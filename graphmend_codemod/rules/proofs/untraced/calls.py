@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.calls import keyword
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_name, is_none
 from graphmend_codemod.analysis.values import ValueKind
-from graphmend_codemod.project.summary.candidates import ANSWERS
+from graphmend_codemod.project.summary.candidates import ANSWERS, CHECKS
 from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraceable_calls import refused
@@ -23,7 +23,7 @@ from graphmend_codemod.rules.proofs.untraced.evidence import (
     is_tensor_or_number,
     steps_through_tensor,
 )
-from graphmend_codemod.rules.proofs.untraced.foreign import made_foreign, of_foreign_object
+from graphmend_codemod.rules.proofs.untraced.foreign import compiled_elsewhere, made_foreign, of_foreign_object
 from graphmend_codemod.rules.proofs.untraced.kinds import CAPTURE, Ask, Untraced
 from graphmend_codemod.rules.proofs.untraced.layers import constructed, recurrent
 from graphmend_codemod.rules.proofs.untraced.subscripts import sized_by
@@ -32,7 +32,7 @@ FINDS = frozenset("nonzero argwhere unique unique_consecutive bincount masked_se
 READS = {"item": "a Python scalar", "tolist": "a Python list", "numpy": "a NumPy array"}
 _CASTS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.range"})
 SIZED = frozenset("arange zeros ones empty full rand randn".split())
-RESHAPES = frozenset("new_zeros new_ones new_empty new_full view reshape expand repeat narrow".split())
+RESHAPES = frozenset("new_zeros new_ones new_empty new_full view reshape expand repeat narrow permute tile".split())
 _TAKES_SIZES = SIZED | RESHAPES | {"pad", "interpolate", "one_hot", "split", "topk"}
 _DRAWS_ARRAYS = frozenset("normal rand randint randn random random_sample uniform".split())
 _TRACED_DRAWS = _DRAWS_ARRAYS | {"choice", "shuffle", "sample", "seed"}
@@ -277,6 +277,23 @@ def differentiable(site: Site, node: ast.Call, called: str | None) -> Untraced |
     )
 
 
+def explained(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`torch._check(n > 0, "no rows")`, and a message that is made of a tensor."""
+    if torch_api.torch_function(called) not in CHECKS:
+        return None
+    message = keyword(node, "message") or next(iter(node.args[1:2]), None)
+    if isinstance(message, (ast.Constant, ast.JoinedStr)) and not is_none(message):
+        advice = "Dynamo takes a function alone; manually write `lambda: ...` around the message"
+        return Untraced(node, "checks a condition with a message that is no function", advice)
+    said = ast.walk(message) if isinstance(message, ast.Lambda) else ()
+    names = (each for each in said if isinstance(each, ast.Name))
+    tensor = next((each.id for each in names if site.value(each).is_tensor), None)
+    if tensor is None:
+        return None
+    advice = f"Dynamo takes no message that reads `{tensor}`; manually give its numbers names in front of the check"
+    return Untraced(node, "checks a condition with a message that is made of a tensor", advice)
+
+
 def custom_function(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`Entmax.apply(x)`, where `forward` of the autograd function is a class method."""
     owner, _, method = (called or "").rpartition(".")
@@ -297,6 +314,6 @@ def custom_function(site: Site, node: ast.Call, called: str | None) -> Untraced 
 
 CALLS: tuple[Ask, ...] = (
     found, compared, apart, ordered, given_generator, differentiable, drawn, by_name, read, sized, recurrent,
-    constructed, custom_function, of_foreign_object, made_foreign,
+    constructed, custom_function, of_foreign_object, made_foreign, compiled_elsewhere, explained,
 )  # fmt: skip
 CALLS_IN_LOOPS: tuple[Ask, ...] = (found, apart, read, sized)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis.scope import dotted, parameters
+from graphmend_codemod.analysis.scope import dotted, parameters, walk_scope
+from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.project.summary.candidates import FOREIGN
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.evidence import assigned
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
+from graphmend_codemod.rules.proofs.untraced.other_files import defined
 
 
 def of_foreign_object(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
@@ -34,6 +36,40 @@ def made_foreign(site: Site, node: ast.Call, called: str | None) -> Untraced | N
         "or check and convert the values without it under `torch.compiler.is_compiling()`"
     )
     return Untraced(node, "constructs an object of a library that is not written with torch", advice)
+
+
+def compiled_elsewhere(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`fill(costs)`, and `fill[grid](costs)`, where `fill` is a function of the project with `@numba.njit`."""
+    function = node.func.value if isinstance(node.func, ast.Subscript) else node.func
+    called = called or (site.resolve(function) if function is not node.func else None)
+    if called is None or called.startswith(_OF_OTHERS) or not _is_compiled(site, called):
+        return None
+    advice = (
+        "Dynamo does not trace it; manually write it with functions of torch, "
+        "or make it one operator: `torch.library.custom_op`"
+    )
+    return Untraced(node, "calls a function that Numba compiles", advice)
+
+
+def _is_compiled(site: Site, qualified: str) -> bool:
+    """True for a function with a decorator of Numba, and for a name that one gave a function to, or a maker of such."""
+    index = site.evaluator.scope.index
+    facts = index.function(qualified)
+    if facts is not None:
+        return any(each.startswith(_COMPILER) for each in facts.decorators)
+    module, _, name = qualified.rpartition(".")
+    fact = index.global_fact(module, name)
+    made = (fact.callee or "") if fact is not None and fact.kind is AttributeKind.CALL else ""
+    maker = defined(index, made) if made and not made.startswith(_COMPILER) else None
+    if maker is None:
+        return made.startswith(_COMPILER)
+    home, definition = maker
+    calls = (each for each in walk_scope(definition.node) if isinstance(each, ast.Call))
+    return any((index.resolve(home.module, dotted(each.func) or "?") or "").startswith(_COMPILER) for each in calls)
+
+
+_COMPILER = "numba."
+_OF_OTHERS = ("builtins.", "math.", "numpy.", "torch.")
 
 
 def _bases(site: Site, qualified: str, depth: int = 4) -> Iterator[str]:

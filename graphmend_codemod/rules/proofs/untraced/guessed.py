@@ -17,6 +17,7 @@ from graphmend_codemod.rules.proofs.untraced.calls import SIZED, readback, sizes
 from graphmend_codemod.rules.proofs.untraced.evidence import assigned, is_given_to_forward, is_registered
 from graphmend_codemod.rules.proofs.untraced.float_numbers import is_known_float
 from graphmend_codemod.rules.proofs.untraced.guesses import (
+    is_drawn,
     seems_drawn,
     seems_length,
     seems_mask,
@@ -31,13 +32,16 @@ from graphmend_codemod.rules.proofs.untraced.layers import (
     holds_layer,
     switched_off,
 )
-from graphmend_codemod.rules.proofs.untraced.subscripts import bounds, index_parts, masked
+from graphmend_codemod.rules.proofs.untraced.subscripts import bounds, index_parts, masked, unpacked
 from graphmend_codemod.rules.proofs.untraced.tests import tested
 
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _CASTS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.range", "builtins.round"})
 _TAKES_FLOATS = frozenset({"builtins.int", "builtins.float"})
-_DRAWN = "Dynamo keeps the number in a tensor; manually draw it before the compiled function and pass it in"
+_DRAWN = (
+    "Dynamo keeps the number in a tensor; manually draw it before the compiled function and pass it in, "
+    "or draw it with `torch.rand`"
+)
 
 
 def guessed_at(site: Site, node: ast.expr) -> Untraced | None:
@@ -63,14 +67,18 @@ def guessed_at(site: Site, node: ast.expr) -> Untraced | None:
     if called is not None and called.startswith("numpy.") and called[6:] in SIZED:
         tensor = next((each for each in node.args if seems_tensor(site, each)), None)
         return None if tensor is None else Untraced(node, "uses a tensor as a size (device sync)", _SIZE)
-    compared = _compared_by(site, node, called) or made_of_array(site, node, called)
+    compared = _compared_by(site, node, called) or made_of_array(site, node, called) or _computed_with(site, node)
     if compared is not None:
         return compared
     other = switched_off(site, node, called) or held_transform(site, node)
     if other is not None or (called is not None and not called.startswith("torch.")):
         return other or copied(site, node, called) or held_recurrent(site, node, called)
     given = [*sizes(node, called), *(node.args[:2] if called == "torch.randint" else ())]
+    starred = (each for each in given if isinstance(each, ast.Starred))
+    spread = next((each for each in starred if seems_tensor(site, each.value)), None)
     length = next((each for each in given if not isinstance(each, ast.Constant) and _is_count(site, each)), None)
+    if spread is not None:
+        return unpacked(node, spread, sure=False)
     if length is not None:
         return Untraced(node, f"uses the tensor `{speculation.short(length)}` as a number (device sync)", _LENGTH)
     if _is_ctc(site, node.func):
@@ -135,6 +143,33 @@ def _reduces(body: ast.expr) -> bool:
     """True for what a lambda computes with a method that only tensors have, and that leaves one element."""
     called = (each.func for each in ast.walk(body) if isinstance(each, ast.Call) and not each.args)
     return any(isinstance(each, ast.Attribute) and each.attr in {"sum", "mean", "norm", "item"} for each in called)
+
+
+def _computed_with(site: Site, node: ast.Call) -> Untraced | None:
+    """`1 + self.jitter * random.uniform(-1, 1)`: with a tensor Dynamo computes, with a number of Python it does not."""
+    if not is_drawn(site, node):
+        return None
+    for each in ast.walk(site.place.statement):
+        if isinstance(each, ast.UnaryOp) and each.operand is node:
+            return Untraced(each, "computes with a random number", _DRAWN)
+        if isinstance(each, ast.BinOp) and node in (each.left, each.right):
+            other = each.right if each.left is node else each.left
+            if _is_plain_number(site, other):
+                return Untraced(each, "computes with a random number", _DRAWN)
+    return None
+
+
+def _is_plain_number(site: Site, node: ast.expr) -> bool:
+    """True for what is a number of Python for certain, or as an attribute that is nowhere made as a tensor."""
+    if isinstance(node, ast.BinOp):
+        return _is_plain_number(site, node.left) and _is_plain_number(site, node.right)
+    if isinstance(node, ast.UnaryOp):
+        return _is_plain_number(site, node.operand)
+    if isinstance(node, ast.Constant) or site.value(node).is_python:
+        return True
+    own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    own = own and node.value.id == site.evaluator.scope.self_name  # type: ignore[attr-defined]
+    return own and not is_registered(site, node) and not seems_tensor(site, node)
 
 
 def _is_ctc(site: Site, function: ast.expr) -> bool:

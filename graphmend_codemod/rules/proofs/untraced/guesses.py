@@ -93,6 +93,13 @@ def seems_length(site: Site, node: ast.expr) -> bool:
     return site.remembered("seems length", node, lambda: Guess(site).holds(node, _is_length))
 
 
+def is_drawn(site: Site, node: ast.expr) -> bool:
+    """True for the call itself that draws such a number, or for a name that holds its result."""
+    if not _has_word(site, "draws", lambda word: word in _DRAWS):
+        return False
+    return site.remembered("drawn", node, lambda: Guess(site).holds(node, _is_draw))
+
+
 def seems_drawn(site: Site, node: ast.expr) -> bool:
     """True for a number that `random.randint` or `random.uniform` drew: Dynamo keeps it in a tensor."""
     if not _has_word(site, "draws", lambda word: word in _DRAWS):
@@ -265,6 +272,13 @@ def _is_drawn(guess: Guess, source: Source) -> bool | None:
             return True
         return None if called in AS_THEIR_ARGUMENTS or called == "builtins.int" else False
     return None if isinstance(node, (ast.Name, ast.BinOp, ast.Compare, ast.UnaryOp)) else False
+
+
+def _is_draw(guess: Guess, source: Source) -> bool | None:
+    node = source.node
+    if isinstance(node, ast.Call):
+        return guess.resolve(source, node.func) in _RANDOM or _is_seeded_draw(guess, source, node)
+    return None if isinstance(node, ast.Name) else False
 
 
 def _is_seeded_draw(guess: Guess, source: Source, call: ast.Call) -> bool:

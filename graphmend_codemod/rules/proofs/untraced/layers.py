@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.callgraph import calls_in, tree_of
-from graphmend_codemod.analysis.patterns import is_name, last_name
-from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in, tree_of
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, last_name
+from graphmend_codemod.analysis.scope import defaults_of, dotted, walk, walk_in_layers, walk_scope
 from graphmend_codemod.core.source import SourceError
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.project.summary.candidates import is_named_recurrent
@@ -86,12 +86,22 @@ def _chosen_recurrent(site: Site, made: ast.expr) -> bool:
     name = last_name(made)
     own = isinstance(made, ast.Attribute) and is_name(made.value, site.evaluator.scope.self_name)
     classes = [part for part in walk_in_layers(made) if isinstance(part, ast.Attribute)]
-    if own or isinstance(made, ast.Name):
-        for part in walk(tree_of(site.source.text)):
-            if isinstance(part, ast.Assign) and any(last_name(target) == name for target in part.targets):
-                classes += [each for each in walk_in_layers(part.value) if isinstance(each, ast.Attribute)]
+    chosen = _bound(tree_of(site.source.text), name) if own or isinstance(made, ast.Name) else ()
+    for value in chosen:
+        if isinstance(value, ast.Call) and _looks_up_recurrent(value, name):
+            return True
+        classes += [each for each in walk_in_layers(value) if isinstance(each, ast.Attribute)]
     resolved = (site.resolve_global(each) for each in classes)
     return any(torch_api.torch_module_class(each) in _RECURRENT for each in resolved if each is not None)
+
+
+def _bound(tree: ast.Module, name: str) -> Iterator[ast.expr]:
+    """What a file assigns to a name, or to an attribute of that name, and what parameters of that name hold unasked."""
+    for part in walk(tree):
+        if isinstance(part, ast.Assign) and any(last_name(target) == name for target in part.targets):
+            yield part.value
+        elif isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield from (default for given, default in defaults_of(part) if given.arg == name)
 
 
 def holds_layer(site: Site, function: ast.Attribute, layer: str) -> bool:
@@ -110,16 +120,26 @@ def _made_for(site: Site, attribute: str) -> Iterator[tuple[ast.Call, bool]]:
     if fact is not None and fact.kind not in _UNCLEAR:
         return
     try:
-        values = calls_in(site.source.text).assigned(home, attribute)
+        calls = calls_in(site.source.text)
     except SourceError:
         return
-    for value in values:
+    for value in (*calls.assigned(home, attribute), *_put_into(calls, home, attribute)):
         arms = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
         for part in walk_in_layers(value):
             if isinstance(part, ast.Call):
                 yield part, part in arms
 
 
+def _put_into(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[ast.expr]:
+    """What methods of a class append to a list of the instance: `self.rnns.append(nn.LSTM(4, 5))`."""
+    methods = (each.node for each in calls.definitions.values() if each.owner == owner)
+    for each in (part for method in methods for part in walk_scope(method)):
+        adds = isinstance(each, ast.Call) and bool(each.args) and isinstance(each.func, ast.Attribute)
+        if adds and each.func.attr in _ADDS and is_attribute(each.func.value, "self", attribute):  # type: ignore[attr-defined]
+            yield each.args[-1]  # type: ignore[attr-defined]
+
+
+_ADDS = frozenset({"append", "insert", "extend", "add_module"})
 _UNCLEAR = frozenset({AttributeKind.OTHER, AttributeKind.CHANGED, AttributeKind.CALL})
 
 

@@ -22,7 +22,7 @@ from graphmend_codemod.project.summary.candidates import (
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraceable_calls import NAMES, refused_layer
-from graphmend_codemod.rules.proofs.untraced.arrays import asked_of_array, grid
+from graphmend_codemod.rules.proofs.untraced.arrays import HISTORY, asked_for_history, asked_of_array, grid
 from graphmend_codemod.rules.proofs.untraced.calls import CALLS, FINDS, READS, RESHAPES, SIZED, sized
 from graphmend_codemod.rules.proofs.untraced.decisions import decided
 from graphmend_codemod.rules.proofs.untraced.guessed import NUMBERS
@@ -90,7 +90,8 @@ def _in_outline(outline: Outline) -> list[ast.expr]:
         if FOREIGN_NAMES in outline.notes:
             suspects = _any_call
         rest = [*chosen, *_filters(outline), *outline.decisions]
-        rest += outline.asked if not _OF_NUMPY.isdisjoint(outline.words) else []
+        numpy = not _OF_NUMPY.isdisjoint(outline.words)
+        rest += [each for each in outline.asked if numpy or each.attr == HISTORY]
         found = outline.notes["untraced"] = [*filter(suspects, outline.calls), *rest]
     return found
 
@@ -205,7 +206,7 @@ def break_among(site: Site, node: ast.expr, calls: Sequence[Ask]) -> Untraced | 
     if isinstance(node, (ast.BoolOp, ast.Compare)):
         return decided(site, node)
     if isinstance(node, ast.Attribute):
-        return asked_of_array(site, node)
+        return asked_for_history(site, node) or asked_of_array(site, node)
     if isinstance(node, ast.Subscript):
         return grid(site, node) or chosen(site, node) or chosen_anywhere(site, node) or cut(site, node)
     if not isinstance(node, ast.Call) or _is_harmless_layer(site, node.func):

@@ -64,8 +64,19 @@ def bounds(node: ast.Subscript) -> list[ast.expr]:
     return [each for each in found if each is not None]
 
 
+def unpacked(node: ast.expr, spread: ast.Starred, *, sure: bool = True) -> Untraced:
+    """What is said of `x.permute(*order)`, where `order` is a tensor."""
+    what = "is a tensor" if sure else "may be a tensor, or an array of NumPy"
+    advice = f"`{speculation.short(spread.value)}` {what}; manually keep a list of Python numbers in its place"
+    return Untraced(node, "unpacks a tensor into numbers (device sync)", advice)
+
+
 def sized_by(site: Site, node: ast.expr, sizes: Iterable[ast.expr]) -> Untraced | None:
-    tensor = next((each for each in sizes if each.__class__ is not ast.Constant and is_number(site, each)), None)
+    given = [each for each in sizes if each.__class__ is not ast.Constant]
+    spread = next((each for each in given if isinstance(each, ast.Starred) and site.value(each.value).is_tensor), None)
+    if spread is not None:
+        return unpacked(node, spread)
+    tensor = next((each for each in given if is_number(site, each)), None)
     if tensor is None:
         return None
     advice = (
