@@ -190,6 +190,36 @@ def test_a_branch_that_may_go_on_below_is_for_code_without_gradients(first: str,
     assert "not torch.is_grad_enabled()" in after
 
 
+_METHOD = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.tensor([2.0, 3.0, 4.0]))
+
+    def chosen(self, x: torch.Tensor) -> torch.Tensor:
+        if x.dim() > 1:
+            self.scale.mul_(0.5)
+            return x * 3.0
+        if x.sum() > 0:
+            x = x * 2.0
+        return x * self.scale.exp()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.chosen(x) + x
+"""
+
+
+def test_what_no_call_both_writes_and_reads_is_so_for_callers() -> None:
+    after, _ = fixed(_METHOD)
+    assert "torch.where(" in after
+    assert "is_grad_enabled" not in after
+    assert "not torch.is_grad_enabled()" in fixed(_METHOD.replace("            return x * 3.0\n", ""))[0]
+
+
 def test_branches_of_one_if_run_in_different_rounds_of_a_loop() -> None:
     lines = (
         "if number:",

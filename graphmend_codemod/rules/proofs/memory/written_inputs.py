@@ -204,8 +204,7 @@ class _Joined:
             written = [each for each in self._after(caller, at, 0) if each.line < first]
             read_below = [each for each in self._below(caller, at) if each.call is not call]
             accesses = (read, written, read_below, self._after(caller, at, last + 1))
-            with_it = ([each for each in some if not self._apart(caller, each.statement, at)] for some in accesses)
-            there = _Around(*(names.union(_all(some)) for names, some in zip(inner, with_it, strict=True)))
+            there = _Around(*(names.union(_all(some)) for names, some in zip(inner, accesses, strict=True)))
             found = self._common(caller, there.read, there.written_below)
             found = found or self._common(caller, there.read_below, there.written) or self._above(caller, there)
             if found is not None:
@@ -215,7 +214,8 @@ class _Joined:
     def _below(self, function: Definition, at: ast.stmt) -> list[_Access]:
         """What is read below a statement, or in a loop around it."""
         loops, last = self._loops_around(function, at), at.end_lineno or 0
-        return [each for each in self._read_in(function) if each.line > last or _is_in(loops, each.line)]
+        found = [each for each in self._read_in(function) if each.line > last or _is_in(loops, each.line)]
+        return self._run_with(function, at, found)
 
     def _common(self, function: Definition, read: Collection[str], written: Collection[str]) -> str | None:
         """The first of the names read that is written, or an attribute of what is, and comes from outside."""
@@ -245,12 +245,14 @@ class _Joined:
     def _before(self, function: Definition, at: ast.stmt) -> list[_Access]:
         """What is read above the end of a statement, or in a loop around it."""
         loops, last = self._loops_around(function, at), at.end_lineno or 0
-        return [each for each in self._read_in(function) if each.line <= last or _is_in(loops, each.line)]
+        found = [each for each in self._read_in(function) if each.line <= last or _is_in(loops, each.line)]
+        return self._run_with(function, at, found)
 
     def _after(self, function: Definition, at: ast.stmt, first: int) -> list[_Access]:
         """What is written from a line on, or in a loop around a statement."""
         loops = self._loops_around(function, at)
-        return [each for each in self._written_in(function) if each.line >= first or _is_in(loops, each.line)]
+        found = [each for each in self._written_in(function) if each.line >= first or _is_in(loops, each.line)]
+        return self._run_with(function, at, found)
 
     def _leading_to(self, function: Definition) -> list[Definition]:
         """The function and those of its module that call it, directly or not."""
@@ -263,6 +265,10 @@ class _Joined:
         """The lines of the loops that hold a statement: what is below it there comes before it in the next round."""
         loops = self._memory.remembered("loops", function, lambda: list(_loops(function)))
         return [each for each in loops if at.lineno in each]
+
+    def _run_with(self, function: Definition, at: ast.stmt, accesses: Sequence[_Access]) -> list[_Access]:
+        """Without those that no call runs which runs the statement."""
+        return [each for each in accesses if not self._apart(function, each.statement, at)]
 
     def _apart(self, function: Definition, one: ast.stmt, other: ast.stmt) -> bool:
         """True where no call runs both: branches of one `if`, or one that ends with `return` and what follows it."""
