@@ -1,8 +1,9 @@
 """What operators do with memory: which results share it with an argument, what they write, what draws random numbers.
 
 This is the one place that knows. Operator names stand without `torch.`, `torch.nn.functional.` or `torch.special.` in
-front, and mean the method of a tensor, too: where the two differ (`unfold`), what either does is assumed. An operator
-that is not listed shares memory with all its arguments and writes into them. `tests/analysis` runs every entry.
+front (`linalg.det` keeps its first part), and mean the method of a tensor, too: where the two differ (`unfold`), what
+either does is assumed. An operator that is not listed shares memory with all its arguments and writes into them.
+`tests/analysis` runs every entry.
 """
 
 from __future__ import annotations
@@ -34,33 +35,45 @@ RANDOM: frozenset[str] = frozenset(
 """These may draw random numbers (`scaled_dot_product_attention` does with a `dropout_p`)."""
 
 FRESH: frozenset[str] = frozenset(
-    """abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr affine_grid all amax amin aminmax angle any
-    arange arccos arcsin arctan arctan2 argmax argmin argsort argwhere asin asinh atan atan2 atanh avg_pool1d avg_pool2d
-    avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d
-    adaptive_max_pool3d baddbmm bilinear binary_cross_entropy binary_cross_entropy_with_logits bincount bitwise_and
-    bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor block_diag bmm bucketize cat cdist ceil
-    celu channel_shuffle clamp clamp_max clamp_min clip clone column_stack combinations complex concat concatenate
-    constant_pad_nd conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d copysign corrcoef cos cosh
-    cosine_embedding_loss cosine_similarity count_nonzero cov cross cross_entropy cummax cummin cumprod cumsum deg2rad
-    diag diag_embed diagflat diagonal_scatter diff digamma dist div divide dot dstack elu empty empty_like eq erf erfc
-    erfinv exp exp2 expm1 eye fill fix flip fliplr flipud float_power floor floor_divide fmax fmin fmod fold frac frexp
-    full full_like gather gaussian_nll_loss gcd ge gelu glu greater greater_equal grid_sample group_norm gt hardshrink
-    hardsigmoid hardswish hardtanh heaviside hinge_embedding_loss histc hstack huber_loss hypot i0 index_add index_copy
-    index_fill index_put index_reduce index_select inner interpolate inverse isclose isfinite isin isinf isnan isneginf
-    isposinf isreal kl_div kron kthvalue l1_loss layer_norm lcm ldexp le leaky_relu lerp less less_equal lgamma linear
-    linspace local_response_norm log log10 log1p log2 log_softmax logaddexp logaddexp2 logcumsumexp logical_and
-    logical_not logical_or logical_xor logit logsigmoid logspace logsumexp lt margin_ranking_loss masked_fill
-    masked_scatter masked_select matmul max max_pool1d max_pool2d max_pool3d maximum mean median min minimum mish mm
-    mode mse_loss msort mul multilabel_margin_loss multilabel_soft_margin_loss multi_margin_loss multiply mv nan_to_num
-    nanmean nanmedian nanquantile nansum narrow_copy ne neg negative new_empty new_full new_ones new_tensor new_zeros
-    nextafter nll_loss nonzero norm normalize not_equal one_hot ones ones_like outer pad pairwise_distance pdist
-    pixel_shuffle pixel_unshuffle poisson_nll_loss polar polygamma pow prelu prod quantile rad2deg reciprocal relu relu6
-    remainder renorm repeat repeat_interleave rms_norm roll rot90 round rsqrt rsub scalar_tensor scatter scatter_add
-    scatter_reduce searchsorted select_scatter selu sgn sigmoid sign signbit silu sin sinc sinh slice_scatter
-    smooth_l1_loss soft_margin_loss softmax softmin softplus softshrink softsign sort sqrt square stack std std_mean sub
-    subtract sum take take_along_dim tan tanh tanhshrink tensor tensordot threshold tile topk trace trapezoid trapz tril
-    tril_indices triplet_margin_loss triu triu_indices true_divide trunc unique unique_consecutive unravel_index
-    upsample vander var var_mean vdot vstack where xlogy zeros zeros_like""".split()
+    """abs absolute acos acosh adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+    adaptive_max_pool2d adaptive_max_pool3d add addbmm addcdiv addcmul addmm addmv addr affine_grid all amax amin
+    aminmax angle any arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort argwhere asin
+    asinh atan atan2 atanh avg_pool1d avg_pool2d avg_pool3d baddbmm bartlett_window bessel_j0 bessel_j1 bessel_y0
+    bessel_y1 bilinear binary_cross_entropy binary_cross_entropy_with_logits bincount bitwise_and bitwise_left_shift
+    bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman_window block_diag bmm bucketize cat cdist ceil celu
+    channel_shuffle cholesky cholesky_inverse cholesky_solve clamp clamp_max clamp_min clip clone column_stack
+    combinations complex concat concatenate constant_pad_nd conv1d conv2d conv3d conv_transpose1d conv_transpose2d
+    conv_transpose3d copysign corrcoef cos cosh cosine_embedding_loss cosine_similarity count_nonzero cov cross
+    cross_entropy cummax cummin cumprod cumsum cumulative_trapezoid deg2rad det diag diag_embed diagflat
+    diagonal_scatter diff digamma dist div divide dot dstack elu empty empty_like entr eq erf erfc erfcx erfinv exp exp2
+    expit expm1 eye fill fix flip fliplr flipud float_power floor floor_divide fmax fmin fmod fold frac frexp
+    frobenius_norm full full_like gammainc gammaincc gammaln gather gaussian_nll_loss gcd ge gelu ger glu greater
+    greater_equal grid_sample group_norm gt hamming_window hann_window hardshrink hardsigmoid hardswish hardtanh
+    heaviside hinge_embedding_loss histc histogram hstack huber_loss hypot i0 i0e i1 i1e igamma igammac index_add
+    index_copy index_fill index_put index_reduce index_select inner interpolate inverse isclose isfinite isin isinf
+    isnan isneginf isposinf isreal istft kaiser_window kl_div kron kthvalue l1_loss layer_norm lcm ldexp le leaky_relu
+    lerp less less_equal lgamma linear linspace local_response_norm log log10 log1p log2 log_ndtr log_softmax logaddexp
+    logaddexp2 logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logsigmoid logspace logsumexp
+    lp_pool1d lp_pool2d lp_pool3d lt margin_ranking_loss masked_fill masked_scatter masked_select matmul matrix_exp
+    matrix_power max max_pool1d max_pool2d max_pool3d max_unpool2d maximum mean median min minimum mish mm mode mse_loss
+    msort mul multi_margin_loss multigammaln multilabel_margin_loss multilabel_soft_margin_loss multiply mv mvlgamma
+    nan_to_num nanmean nanmedian nanquantile nansum narrow_copy ndtr ndtri ne neg negative new_empty new_full new_ones
+    new_tensor new_zeros nextafter nll_loss nonzero norm normalize not_equal nuclear_norm one_hot ones ones_like outer
+    pad pairwise_distance pdist pinverse pixel_shuffle pixel_unshuffle poisson_nll_loss polar polygamma pow prelu prod
+    psi qr quantile rad2deg reciprocal relu relu6 remainder renorm repeat repeat_interleave rms_norm roll rot90 round
+    row_stack rsqrt rsub scalar_tensor scatter scatter_add scatter_reduce searchsorted select_scatter selu sgn sigmoid
+    sign signbit silu sin sinc sinh slice_scatter slogdet smooth_l1_loss soft_margin_loss softmax softmin softplus
+    softshrink softsign sort sqrt square stack std std_mean stft sub subtract sum svd take take_along_dim tan tanh
+    tanhshrink tensor tensordot threshold tile topk trace trapezoid trapz triangular_solve tril tril_indices
+    triplet_margin_loss triu triu_indices true_divide trunc unique unique_consecutive unravel_index upsample
+    upsample_bilinear upsample_nearest vander var var_mean vdot vstack where xlog1py xlogy zeros zeros_like zeta fft.fft
+    fft.fft2 fft.fftfreq fft.fftn fft.fftshift fft.hfft fft.hfft2 fft.hfftn fft.ifft fft.ifft2 fft.ifftn fft.ifftshift
+    fft.ihfft fft.ihfft2 fft.ihfftn fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn
+    linalg.cholesky linalg.cholesky_ex linalg.cond linalg.cross linalg.det linalg.eig linalg.eigh linalg.eigvals
+    linalg.eigvalsh linalg.inv linalg.inv_ex linalg.lstsq linalg.lu linalg.matmul linalg.matrix_exp linalg.matrix_norm
+    linalg.matrix_power linalg.matrix_rank linalg.multi_dot linalg.norm linalg.pinv linalg.qr linalg.slogdet
+    linalg.solve linalg.solve_triangular linalg.svd linalg.svdvals linalg.vander
+    linalg.vecdot linalg.vector_norm""".split()
 )
 """New memory, whatever the arguments are; nothing is written (but for `inplace` and `out`), nothing random drawn."""
 
@@ -107,7 +120,15 @@ FRESH_LAYERS = frozenset(
     BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d SyncBatchNorm Embedding
     EmbeddingBag GELU SiLU Tanh Sigmoid Softmax LogSoftmax Softplus ELU CELU SELU AvgPool1d AvgPool2d AvgPool3d
     AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d MaxPool1d MaxPool2d MaxPool3d Mish Hardswish Hardsigmoid GLU
-    ReLU ReLU6 LeakyReLU Hardtanh Threshold Upsample LocalResponseNorm CrossEntropyLoss MSELoss""".split()
+    ReLU ReLU6 LeakyReLU Hardtanh Threshold Upsample LocalResponseNorm CrossEntropyLoss MSELoss
+    AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d LPPool1d LPPool2d LPPool3d PReLU Softmin Softmax2d LogSigmoid
+    Hardshrink Softshrink Tanhshrink Softsign PixelShuffle PixelUnshuffle ChannelShuffle Fold Unfold
+    ConstantPad1d ConstantPad2d ConstantPad3d ZeroPad1d ZeroPad2d ZeroPad3d ReflectionPad1d ReflectionPad2d
+    ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d CircularPad1d CircularPad2d CircularPad3d
+    UpsamplingNearest2d UpsamplingBilinear2d CosineSimilarity PairwiseDistance BCELoss BCEWithLogitsLoss NLLLoss L1Loss
+    SmoothL1Loss HuberLoss KLDivLoss PoissonNLLLoss SoftMarginLoss HingeEmbeddingLoss MultiMarginLoss
+    MultiLabelMarginLoss MultiLabelSoftMarginLoss MarginRankingLoss CosineEmbeddingLoss TripletMarginLoss
+    GaussianNLLLoss""".split()
 )
 """Layers of torch.nn that take a tensor and return one with memory of its own, unless they work in place."""
 

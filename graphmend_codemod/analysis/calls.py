@@ -168,7 +168,7 @@ def _torch_call(evaluator: Evaluator, name: str, node: ast.Call, env: Env) -> Va
         return python(Origin.META)
     if name in torch_api.CREATION and not name.startswith("new_"):
         return _creation(evaluator, name, node, env)
-    if name in torch_api.RETURNS_TENSOR and name not in torch_api.NOT_FIRST_TENSOR:
+    if name in torch_api.FUNCTIONS_RETURNING_TENSOR and name not in torch_api.NOT_FIRST_TENSOR:
         first = node.args[0] if node.args else keyword(node, "input")
         if first is None:
             return UNKNOWN
@@ -183,7 +183,7 @@ def _torch_call(evaluator: Evaluator, name: str, node: ast.Call, env: Env) -> Va
         same = all(arm.kind is ValueKind.TENSOR for arm in arms) and arms[0].dtype == arms[1].dtype
         values = [evaluator.value(argument, env) for argument in node.args]
         return evaluator.names.tensor(arms[0].dtype if same else None, evaluator.broadcast(values), fresh=True)
-    if name in torch_api.RETURNS_TENSOR or name in aliasing.RANDOM:
+    if name in torch_api.FUNCTIONS_RETURNING_TENSOR or name in aliasing.RANDOM:
         empty = bool(node.args) and isinstance(node.args[0], (ast.List, ast.Tuple)) and not node.args[0].elts
         return evaluator.names.tensor(None, SCALAR if empty else None, fresh=True)
     return UNKNOWN
@@ -263,7 +263,7 @@ def tensor_function(
         return names.tensor(other.dtype if other.is_tensor else None, base.shape, grad=base.grad)
     if name.endswith("_") and not name.startswith("_"):
         return base._replace(optional=False, hint=False)
-    if name in torch_api.RETURNS_TENSOR or name.startswith("new_"):
+    if name in torch_api.FUNCTIONS_RETURNING_TENSOR or name.startswith("new_"):
         keeps = name in torch_api.LAYOUT and not (name == "view" and _may_give_dtype(evaluator, node, env, rest))
         shape = base.shape if name in torch_api.SAME_IF_FLOATING else None
         return names.tensor(base.dtype if keeps else None, shape, grad=base.grad, fresh=True)

@@ -21,7 +21,7 @@ _METHODS = frozenset(
 )
 """Methods of tensors that Python's own types lack."""
 _ATTRIBUTES = frozenset({"shape", "ndim"})
-_TAKES_TENSOR = torch_api.RETURNS_TENSOR - torch_api.NOT_FIRST_TENSOR
+_TAKES_TENSOR = torch_api.FUNCTIONS_RETURNING_TENSOR - torch_api.NOT_FIRST_TENSOR
 _OF_TENSORS = _METHODS.union(
     _ATTRIBUTES, torch_api.PYTHON_ATTRIBUTES, torch_api.TENSOR_ATTRIBUTES, torch_api.CASTS
 ).union({"to", "cpu", "cuda", "type", "detach", "clone", "contiguous", "index", "split", "copy_"})

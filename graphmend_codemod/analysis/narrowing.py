@@ -241,7 +241,7 @@ def _tensor_arguments(evaluator: Evaluator, expression: ast.expr, env: Env) -> I
             continue
         name = torch_api.torch_function(evaluator.resolve(node.func, env))
         if name is not None:
-            if name in torch_api.RETURNS_TENSOR and name not in torch_api.NOT_FIRST_TENSOR:
+            if name in torch_api.FUNCTIONS_RETURNING_TENSOR and name not in torch_api.NOT_FIRST_TENSOR:
                 yield key, False
         elif isinstance(node.func, ast.Attribute):
             layer = torch_api.torch_module_class(evaluator.value(node.func, env).instance_of)

@@ -335,7 +335,12 @@ def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, firs
     if name in torch_api.PYTHON_METHODS:
         reads = torch_api.PYTHON_METHODS[name] == "other"
         return Hazards(impure=f"`{short(node)}` reads a tensor's value") if reads else FREE
-    if name not in torch_api.RETURNS_TENSOR or name in {"nonzero", "masked_select", "repeat_interleave", "bincount"}:
+    if name not in torch_api.FUNCTIONS_RETURNING_TENSOR or name in {
+        "nonzero",
+        "masked_select",
+        "repeat_interleave",
+        "bincount",
+    }:
         return Hazards(impure=f"`{short(node)}` may have side effects or be expensive")
     if name in _TENSORS_ALONE and any(evaluator.value(each, env).is_python for each in node.args):
         return Hazards(impure=f"`{short(node)}` raises unless all its arguments are tensors")

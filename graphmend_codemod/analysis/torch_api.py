@@ -6,7 +6,7 @@ Read from torch 2.13's documentation and `native_functions.yaml`. Function names
 
 from __future__ import annotations
 
-from graphmend_codemod.analysis.aliasing import RANDOM, VIEWS
+from graphmend_codemod.analysis.aliasing import FRESH, RANDOM, VIEWS
 
 
 def name_set(text: str) -> frozenset[str]:
@@ -15,6 +15,8 @@ def name_set(text: str) -> frozenset[str]:
 
 
 TORCH_PREFIXES = ("torch.nn.functional.", "torch.special.", "torch.")
+PARTS = ("linalg.", "fft.")
+"""Parts of torch whose functions keep its name in front, `linalg.cross`; autocast on a CPU takes them in float32."""
 
 SAME_ANY_DTYPE = name_set("clone contiguous detach flip tril triu masked_fill nan_to_num positive")
 """Elementwise or layout only: the first argument's dtype and shape, whatever they are."""
@@ -40,8 +42,11 @@ AUTOCAST: frozenset[str] = AUTOCAST_TO_FLOAT32 - name_set("sum prod pow cumsum c
         smooth_l1_loss huber_loss kl_div poisson_nll_loss gaussian_nll_loss hinge_embedding_loss margin_ranking_loss
         cosine_embedding_loss triplet_margin_loss multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss
         soft_margin_loss binary_cross_entropy binary_cross_entropy_with_logits trapezoid trapz addcdiv addcmul atan2
-        cross index_put scatter_add grid_sample interpolate upsample cov corrcoef rms_norm local_response_norm"""
-)
+        cross index_put scatter_add grid_sample interpolate upsample cov corrcoef rms_norm local_response_norm
+        polar quantile nanquantile trace stft istft cholesky cholesky_inverse cholesky_solve inverse pinverse det logdet
+        slogdet qr svd triangular_solve matrix_power matrix_exp frobenius_norm nuclear_norm max_unpool2d avg_pool3d
+        adaptive_avg_pool3d adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d affine_grid"""
+).union(each for each in FRESH if each.startswith(PARTS))
 """What autocast computes in another dtype, or what it asks one dtype of (sums of integers stay as they are)."""
 
 TO_BOOL = name_set(
@@ -91,7 +96,14 @@ RETURNS_TENSOR = (
         binary_cross_entropy binary_cross_entropy_with_logits smooth_l1_loss huber_loss kl_div cosine_similarity
         one_hot roll rot90 repeat repeat_interleave tile cumsum cumprod diff diag diag_embed lerp addcmul addcdiv cdist
         bucketize searchsorted histc bincount nonzero masked_select masked_scatter bitwise_and bitwise_or
-        bitwise_not bitwise_xor pixel_shuffle pixel_unshuffle unfold fold grid_sample glu argsort trace"""
+        bitwise_not bitwise_xor pixel_shuffle pixel_unshuffle unfold fold grid_sample glu argsort trace
+        acosh asinh atanh arccos arccosh arcsin arcsinh arctan arctan2 arctanh addbmm addmv addr argwhere
+        bitwise_left_shift bitwise_right_shift cholesky_inverse cholesky_solve copysign corrcoef cumulative_trapezoid
+        deg2rad det diagflat diagonal_scatter entr erfcx erfinv expit fliplr flipud float_power fmax fmin gammainc
+        gammaincc gammaln gcd ger heaviside i0 i0e i1 i1e igamma igammac index_copy index_reduce lcm ldexp log_ndtr
+        logaddexp logaddexp2 logcumsumexp logdet matrix_exp multigammaln mvlgamma nanmean nanquantile nansum narrow_copy
+        ndtr ndtri nextafter pinverse polygamma psi rad2deg scatter_reduce select_scatter sgn sinc slice_scatter
+        trapezoid trapz vdot xlog1py xlogy zeta"""
     )
     | SAME_ANY_DTYPE
     | SAME_IF_FLOATING
@@ -108,8 +120,27 @@ RETURNS_TENSOR = (
 )
 """One tensor, whatever the other arguments are (but `max`, `min` and `median` along a dimension)."""
 
+FUNCTIONS_RETURNING_TENSOR = RETURNS_TENSOR | name_set(
+    """adaptive_avg_pool3d affine_grid angle bilinear block_diag channel_shuffle cholesky column_stack combinations
+    complex constant_pad_nd cosine_embedding_loss cov cross dist dstack fill fix frobenius_norm gaussian_nll_loss
+    hardshrink hinge_embedding_loss inverse istft kron local_response_norm lp_pool1d lp_pool2d lp_pool3d
+    margin_ranking_loss matrix_power max_unpool2d msort multi_margin_loss multilabel_margin_loss
+    multilabel_soft_margin_loss nuclear_norm pairwise_distance pdist poisson_nll_loss polar prelu quantile renorm
+    row_stack soft_margin_loss softmin softshrink stft threshold triplet_margin_loss upsample upsample_bilinear
+    upsample_nearest vander bartlett_window blackman_window hamming_window hann_window kaiser_window
+    fft.fft fft.fft2 fft.fftfreq fft.fftn fft.fftshift fft.hfft fft.hfft2 fft.hfftn fft.ifft fft.ifft2 fft.ifftn
+    fft.ifftshift fft.ihfft fft.ihfft2 fft.ihfftn fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq
+    fft.rfftn linalg.cholesky linalg.cond linalg.cross linalg.det linalg.eigvals linalg.eigvalsh linalg.inv
+    linalg.matmul linalg.matrix_exp linalg.matrix_norm linalg.matrix_power linalg.matrix_rank linalg.multi_dot
+    linalg.norm linalg.pinv linalg.solve linalg.solve_triangular linalg.svdvals linalg.vander linalg.vecdot
+    linalg.vector_norm"""
+)
+"""The same for functions of torch: objects of other classes have methods of these names, too, such as `inverse`."""
+
 NOT_FIRST_TENSOR = CREATION | name_set(
-    "cat concat concatenate stack hstack vstack einsum broadcast_tensors rand randn randint randperm normal where"
+    """cat concat concatenate stack hstack vstack dstack column_stack row_stack einsum broadcast_tensors rand randn
+    randint randperm normal where linalg.multi_dot fft.fftfreq fft.rfftfreq bartlett_window blackman_window
+    hamming_window hann_window kaiser_window"""
 )
 """Functions whose first argument is no tensor, or need not be one."""
 
@@ -241,13 +272,14 @@ LAYERS_WITH_PARAMETERS = name_set(
 
 
 def torch_function(qualified: str | None) -> str | None:
-    """`clamp` for `torch.clamp`, `relu` for `torch.nn.functional.relu`; None for anything else."""
+    """`clamp` for `torch.clamp`, `relu` for `torch.nn.functional.relu`, `linalg.det` for `torch.linalg.det`; None for
+    anything else."""
     if qualified is None:
         return None
     for prefix in TORCH_PREFIXES:
         if qualified.startswith(prefix):
             name = qualified[len(prefix) :]
-            return name if "." not in name else None
+            return name if "." not in name or name.startswith(PARTS) else None
     return None
 
 

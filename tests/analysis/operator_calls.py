@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -181,6 +182,26 @@ SPECIAL = {
     "finfo": ["torch.finfo(torch.float)"],
     "iinfo": ["torch.iinfo(torch.int)"],
     "is_nonzero": ["r(()).is_nonzero()"],
+    "bartlett_window": ["torch.bartlett_window(4)"],
+    "blackman_window": ["torch.blackman_window(4)"],
+    "hamming_window": ["torch.hamming_window(4)"],
+    "hann_window": ["torch.hann_window(4)", "torch.hann_window(1)"],
+    "kaiser_window": ["torch.kaiser_window(4)"],
+    "cholesky": ["torch.cholesky(torch.eye(4))", "torch.eye(4).cholesky()"],
+    "cholesky_solve": ["torch.cholesky_solve(x, torch.eye(4))"],
+    "stft": ["torch.stft(x, 4, window=y[0], return_complex=True)", "x[0].stft(4, center=False, return_complex=True)"],
+    "istft": ["torch.istft(torch.stft(r(64), 8, return_complex=True), 8)"],
+    "max_unpool2d": ["F.max_unpool2d(*F.max_pool2d(c, 2, return_indices=True), 2)"],
+    "row_stack": ["torch.row_stack([x])"],
+    "nuclear_norm": ["torch.nuclear_norm(x)"],
+    "fft.fftfreq": ["torch.fft.fftfreq(4)"],
+    "fft.rfftfreq": ["torch.fft.rfftfreq(4)"],
+    "fft.hfftn": ["torch.fft.hfftn(x)"],
+    "linalg.cholesky": ["torch.linalg.cholesky(torch.eye(4))"],
+    "linalg.cross": ["torch.linalg.cross(r(2, 3), r(2, 3))"],
+    "linalg.multi_dot": ["torch.linalg.multi_dot([x, y])", "torch.linalg.multi_dot([x, y, x])"],
+    "linalg.solve_triangular": ["torch.linalg.solve_triangular(torch.eye(4), x, upper=True)"],
+    "linalg.vander": ["torch.linalg.vander(x[0])"],
 }
 """Calls of operators that take something that the general forms lack; others come on top of these."""
 
@@ -198,7 +219,7 @@ class Seen(NamedTuple):
 
 def calls(name: str) -> Iterator[Seen]:
     """What every call of an operator that works did."""
-    spaces = [space for space in SPACES[:3] if hasattr(eval(space.split(".{}")[0]), name)]
+    spaces = [space for space in SPACES[:3] if _has(eval(space.split(".{}")[0]), name)]
     spaces += [SPACES[3]] if hasattr(torch.Tensor, name) else []
     if name in CASTS:
         with warnings.catch_warnings():
@@ -212,6 +233,13 @@ def calls(name: str) -> Iterator[Seen]:
             for rest in _REST[:4] if space == SPACES[0] and len(spaces) > 1 else _REST:
                 given = f"x.{name}({rest})" if space == "method" else space.format(name, f"x, {rest}")
                 yield from seen(given, subject)
+
+
+def _has(space: object, name: str) -> bool:
+    with contextlib.suppress(AttributeError):
+        attrgetter(name)(space)
+        return True
+    return False
 
 
 def seen(text: str, subject: str) -> Iterator[Seen]:

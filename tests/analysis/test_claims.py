@@ -10,6 +10,7 @@ from tests.tools.observe import Scenario
 
 _MODEL = """
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 HUGE = 1e39
@@ -54,6 +55,41 @@ def test_a_condition_of_uint8_selects_as_eager_does() -> None:
     after = _fixed("if not mask.any():\n    x = x * 2.0")
     byte = "dtype=torch.uint8"
     compiles(after, [f"torch.ones(3), torch.zeros(3, {byte})", f"torch.ones(3), torch.full((3,), 3, {byte})"])
+
+
+# functions of torch's parts, and of names that other classes have as well
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "(torch.linalg.norm(x, dim=-1) > 1).any()",
+        "torch.linalg.vector_norm(x) > 1",
+        "(torch.fft.rfft(x).abs() > 2).any()",
+        "torch.det(torch.outer(x, x) + torch.eye(3)) < 0",
+        "(torch.cross(x, x, dim=-1) != 0).any()",
+        "F.pairwise_distance(x, x).max() > 1",
+    ],
+)
+def test_a_branch_on_what_a_function_of_torch_gives_is_selected(test: str) -> None:
+    after = _fixed(f"if {test}:\n    x = x * 2.0")
+    compiles(after, ["torch.ones(3), torch.zeros(3)", "torch.zeros(3), torch.zeros(3)"])
+
+
+def test_who_has_a_method_that_other_classes_have_is_no_tensor_for_it() -> None:
+    before = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, flow):
+        if flow > 0:
+            x = x * 2.0
+        return flow.inverse(x)
+"""
+    assert fixed(before)[0] == before
+    assert fixed(before.replace("flow.inverse(x)", "flow.acosh() + x"))[0] != before
 
 
 # derivatives

@@ -35,7 +35,9 @@ def _effect(text: str) -> aliasing.Effect:
     assert isinstance(call.func, ast.Attribute)
     owner = ast.unparse(call.func.value)
     function = owner.startswith(("torch", "F")) and not isinstance(call.func.value, ast.Call)
-    return aliasing.of_operator(call.func.attr, call, None if function else call.func.value)
+    part = owner.removeprefix("torch.") + "."
+    name = (part if part in torch_api.PARTS else "") + call.func.attr
+    return aliasing.of_operator(name, call, None if function else call.func.value)
 
 
 def _named(nodes: Iterable[ast.expr]) -> set[str]:
@@ -83,7 +85,7 @@ def test_what_torch_says_of_views_writes_and_seeds_agrees() -> None:
 
 def test_operators_that_are_not_listed_share_and_write() -> None:
     """Each of these is common in models and costs an edit where it stands: list it once its calls have been tried."""
-    frequent = "stft istft fft_fft cholesky svd qr det numpy record_stream apply_ map_ ctc_loss lstm gru".split()
+    frequent = "numpy record_stream apply_ map_ ctc_loss lstm gru lobpcg embedding_renorm resize_as".split()
     call = ast.parse("f(x, y)", mode="eval").body
     assert isinstance(call, ast.Call)
     for name in frequent:
@@ -169,8 +171,16 @@ _MADE = {
 } | {f"Conv{n}d": "4, 2, 1" for n in (1, 2, 3)} | {f"ConvTranspose{n}d": "4, 2, 1" for n in (1, 2, 3)} | {
     f"{kind}Norm{n}d": "4" for kind in ("Batch", "Instance") for n in (1, 2, 3)
 } | {f"{kind}Pool{n}d": "1" for kind in ("Avg", "Max") for n in (1, 2, 3)} | {
-    f"AdaptiveAvgPool{n}d": "4" for n in (1, 2, 3)
+    f"Adaptive{kind}Pool{n}d": "4" for kind in ("Avg", "Max") for n in (1, 2, 3)
+} | {f"LPPool{n}d": "2, 1" for n in (1, 2, 3)} | {
+    f"{kind}Pad{n}d": "0" for kind in ("Zero", "Reflection", "Replication", "Circular") for n in (1, 2, 3)
+} | {f"ConstantPad{n}d": "0, 0.0" for n in (1, 2, 3)} | {
+    "KLDivLoss": "reduction='sum'", "Softmin": "-1", "PixelShuffle": "1", "PixelUnshuffle": "1", "ChannelShuffle": "1",
+    "Unfold": "1",
+    "Fold": "(4, 4), (2, 2), stride=2", "UpsamplingNearest2d": "(4, 4)", "UpsamplingBilinear2d": "(4, 4)",
 }  # fmt: skip
+_OF_CLASSES = frozenset({"NLLLoss", "MultiMarginLoss"})
+_OF_SIGNS = frozenset({"MarginRankingLoss", "CosineEmbeddingLoss", "TripletMarginLoss", "GaussianNLLLoss"})
 
 
 def _input(layer: str) -> tuple[torch.Tensor, ...]:
@@ -178,8 +188,17 @@ def _input(layer: str) -> tuple[torch.Tensor, ...]:
         return (torch.zeros(2, 2, dtype=torch.long),)
     if layer == "Bilinear":
         return torch.rand(4, 4), torch.rand(4, 4)
-    if layer in {"CrossEntropyLoss", "MSELoss"}:
+    if layer in _OF_CLASSES:
+        return torch.rand(4, 4), torch.zeros(4, dtype=torch.long)
+    if layer == "MultiLabelMarginLoss":
+        return torch.rand(4, 4), torch.zeros(4, 4, dtype=torch.long)
+    if layer in _OF_SIGNS:
+        third = torch.ones(4) if layer == "CosineEmbeddingLoss" else torch.ones(4, 4)
+        return torch.rand(4, 4), torch.rand(4, 4), third
+    if layer.endswith("Loss") or layer in {"CosineSimilarity", "PairwiseDistance"}:
         return torch.rand(4, 4), torch.rand(4, 4)
+    if layer in {"Fold", "Unfold", "PixelShuffle", "PixelUnshuffle", "ChannelShuffle"}:
+        return (torch.rand(1, 4, 4) if layer == "Fold" else torch.rand(1, 4, 4, 4),)
     dimensions = int(layer[-2]) if layer.endswith("d") and layer[-2].isdigit() else 2
     return (torch.rand(2, 4, *[4] * (dimensions if layer[-2:] in {"1d", "2d", "3d"} or "Up" in layer else 1)),)
 

@@ -124,7 +124,7 @@ class RegionEffects(NameOrigins):
         written = aliasing.of_operator(name, call).writes if name in aliasing.IN_PLACE_ARGUMENT else ()
         if written:
             return self._outside({root for each in written for root in self.roots(each)}, call)
-        if name is not None and name not in _NOT_FUNCTIONS and "." not in name:
+        if name is not None and name not in _NOT_FUNCTIONS and ("." not in name or name in aliasing.FRESH):
             return set()
         if qualified == "torch.no_grad" or qualified.startswith("math."):
             return set()

@@ -74,7 +74,7 @@ def _is_tensor(site: Site, name: str) -> bool:
     fact = site.evaluator.scope.attribute(name)
     if fact is None or fact.kind in _TENSORS:
         return fact is not None
-    return torch_api.torch_function(fact.callee) in torch_api.RETURNS_TENSOR
+    return torch_api.torch_function(fact.callee) in torch_api.FUNCTIONS_RETURNING_TENSOR
 
 
 def _conditions(site: Site, effects: FunctionEffects, own: str, owner: str) -> list[str]:

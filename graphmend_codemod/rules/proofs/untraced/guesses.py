@@ -172,13 +172,13 @@ def _is_tensor_fact(guess: Guess, fact: AttributeFact) -> bool | None:
     """Whether an attribute holds a tensor by what a class gives it once; None where that has to be followed."""
     if fact.kind is AttributeKind.OTHER:
         function = _CALLED.match(fact.text)
-        made = function is not None and function[1] in torch_api.RETURNS_TENSOR
+        made = function is not None and function[1] in torch_api.FUNCTIONS_RETURNING_TENSOR
         return True if made else None if _MAKES.search(fact.text) else False
     if fact.kind is AttributeKind.ARGUMENT:
         return None if fact.callee is None else _TENSOR.fullmatch(fact.callee) is not None
     if fact.kind is AttributeKind.CALL:
         of_project = fact.callee is not None and guess.index.function(fact.callee) is not None
-        return None if of_project else torch_api.torch_function(fact.callee) in torch_api.RETURNS_TENSOR
+        return None if of_project else torch_api.torch_function(fact.callee) in torch_api.FUNCTIONS_RETURNING_TENSOR
     return fact.kind in {AttributeKind.BUFFER, AttributeKind.PARAMETER, AttributeKind.ANNOTATED}
 
 
