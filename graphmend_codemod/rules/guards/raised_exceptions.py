@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -19,8 +19,14 @@ Check = Callable[[ast.expr], DeviceCheck]
 
 
 def raises(body: Sequence[ast.stmt]) -> bool:
-    """True for a branch that raises, perhaps under further conditions, and seems to do nothing else but tell."""
-    plain = all(isinstance(each, (ast.Raise, ast.Expr, ast.If, ast.Pass)) for each in body)
+    """True for a branch that raises, perhaps under further conditions, and seems to do nothing else but tell.
+
+    Names may be assigned where the branch raises in any case, so that nobody else reads them.
+    """
+    certain = bool(body) and isinstance(body[-1], ast.Raise)
+    plain = all(
+        isinstance(each, (ast.Raise, ast.Expr, ast.If, ast.Pass)) or (certain and _names(each)) for each in body
+    )
     found = any(
         isinstance(each, ast.Raise) or (isinstance(each, ast.If) and raises([*each.body, *each.orelse]))
         for each in body
@@ -44,11 +50,14 @@ def checks(site: Site, body: Sequence[ast.stmt], check: Check, deeper: int) -> s
     rest = [each for each in without_messages(site, body) if not isinstance(each, ast.Pass)]
     if not rest:
         return "pass"
-    first = next((each for each in rest if not _tells(site, each)), rest[0])
+    told = _told(site, rest)
+    first = next((each for each in rest if not _tells(site, each) and not _names(each)), rest[0])
     if isinstance(first, ast.Raise):
         if first.exc is None:
             raise NotProven("it re-raises an exception, which compiled code cannot do")
-        return check(first.exc).at(deeper)
+        return check(_with_values(first.exc, told)).at(deeper)
+    if isinstance(first, ast.If) and (unbound := _read(first.test) & told.keys()):
+        raise NotProven(f"`{short(first.test)}` inside the check reads `{min(unbound)}`; compute that above the check")
     there = site.at(first)
     if isinstance(first, ast.If) and first is not rest[-1]:
         raise NotProven(f"more follows `if {short(first.test)}:` inside the check; raise in a separate `if`")
@@ -63,6 +72,38 @@ def checks(site: Site, body: Sequence[ast.stmt], check: Check, deeper: int) -> s
     text = f"if {site.text(first.test)}:{newline}    {checks(site, first.body, check, deeper + 1)}"
     other = checks(site, first.orelse, check, deeper + 1)
     return text if other == "pass" else f"{text}{newline}else:{newline}    {other}"
+
+
+def _names(statement: ast.stmt) -> list[str]:
+    """The name that a plain assignment gives a value: `message = f"..."`; none for any other statement."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    return [target.id] if isinstance(target, ast.Name) else []
+
+
+def _read(node: ast.expr) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _told(site: Site, body: Sequence[ast.stmt]) -> dict[str, ast.expr]:
+    """What a branch assigns to names before it raises. Raises NotProven for a name of the module."""
+    found: dict[str, ast.expr] = {}
+    for statement in body:
+        for name in _names(statement):
+            if name not in site.evaluator.scope.locals:
+                raise NotProven(f"the check assigns `{name}`, which others read as well; assign it above the check")
+            value = statement.value if isinstance(statement, ast.Assign) else statement
+            found[name] = ast.Name(name, ast.Load()) if name in found else value
+    return found
+
+
+def _with_values(raised: ast.expr, told: Mapping[str, ast.expr]) -> ast.expr:
+    """An exception with what the branch assigned in place of a name: `raise ValueError(message)`, `raise error`."""
+    if isinstance(raised, ast.Name):
+        return told.get(raised.id, raised)
+    if not isinstance(raised, ast.Call):
+        return raised
+    given = [told.get(each.id, each) if isinstance(each, ast.Name) else each for each in raised.args]
+    return ast.Call(raised.func, given, raised.keywords)
 
 
 def _tells(site: Site, statement: ast.stmt) -> bool:
