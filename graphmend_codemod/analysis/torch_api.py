@@ -213,6 +213,7 @@ SINCE = {
     # fails on a module that is handed to a function under `assume_constant_result`, as operators do.
     "compiler.is_exporting": (2, 12),
     "_library.fake_impl.allocate_size": (2, 6),
+    "utils._sympy.functions.FloatPow": (2, 13),  # there before; symbols with a fraction were tried with no older one
 }
 """The first torch release with what the rules write; anything older than 2.0 has no torch.compile at all."""
 

@@ -374,7 +374,7 @@ def test_a_range_in_steps_between_two_numbers_is_left_alone() -> None:
     ],
 )
 def test_a_statistic_that_is_only_kept_may_be_a_fraction(lines: list[str]) -> None:
-    declined(_model(*lines), because="cannot infer that `loss` holds whole numbers", **_CODE)
+    assert "_fraction_in_graph(loss)" in fixed(_model(*lines), **_CODE)[0]
 
 
 def test_whole_numbers_that_are_kept_are_carried() -> None:

@@ -88,11 +88,12 @@ def _told(site: Site, body: Sequence[ast.stmt]) -> dict[str, ast.expr]:
     """What a branch assigns to names before it raises. Raises NotProven for a name of the module."""
     found: dict[str, ast.expr] = {}
     for statement in body:
+        if not isinstance(statement, ast.Assign):
+            continue
         for name in _names(statement):
             if name not in site.evaluator.scope.locals:
                 raise NotProven(f"the check assigns `{name}`, which others read as well; assign it above the check")
-            value = statement.value if isinstance(statement, ast.Assign) else statement
-            found[name] = ast.Name(name, ast.Load()) if name in found else value
+            found[name] = ast.Name(name, ast.Load()) if name in found else statement.value
     return found
 
 

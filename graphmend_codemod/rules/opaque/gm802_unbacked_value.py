@@ -13,9 +13,16 @@ These operators are *opaque*, so only `graphmend fix --opaque` or the setting `o
 later may ask for the number while it is traced: then the graph breaks there, or the backend refuses to compile. Where
 TorchScript compiles the code as well, the header says so and TorchScript passes the path by. The operators also take
 what PyTorch does not promise to keep: how a fake tensor gets such a size. `graphmend evaluate` compiles the model and
-says what holds. `int(x)` takes any number; without it numbers with a fraction and booleans break the graph as before:
-where the source tells that a tensor holds them nothing is written, and elsewhere the header asks for its dtype if it
-can. Inductor computes with 64 bits: a sum or product of such numbers beyond them wraps, where Python's integers grow.
+says what holds. Inductor computes with 64 bits: a sum or product of such numbers beyond them wraps, where Python's
+integers grow.
+
+`int(x)` takes any number. A number with a fraction is a symbol only where it is kept, and nothing else:
+`stats["loss"] = loss.item()`, an attribute that the module does not read, twice the number. The graph has four whole
+numbers for it, of which the symbol is made, exactly (but for the sign of a zero). That was tried with torch 2.13; for
+an older one nothing is written. A caller that tests such a number of a returned dict, or makes a size of it, is
+refused while it is compiled. Elsewhere numbers with a fraction, and booleans everywhere, break the graph as before:
+where the source tells that a tensor holds them nothing is written, and otherwise the header asks for its dtype if it
+can.
 
 A number is followed into the functions of the module that get it. Where one of them tests it, or looks it up in a list,
 nothing is written: torch 2.13 ends compiled code with an error there.

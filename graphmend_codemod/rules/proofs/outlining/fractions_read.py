@@ -1,4 +1,4 @@
-"""Whether a tensor whose number is read holds whole numbers: no symbol of a graph stands for any other."""
+"""Whether a tensor whose number is read holds whole numbers: code may count by their symbols alone."""
 
 from __future__ import annotations
 

@@ -10,10 +10,12 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import elements_of, is_name, is_whole, item_of
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Helper, Original, Span
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
 from graphmend_codemod.rules.proofs.outlining.fractions_read import has_fraction, whole_at_trace
+from graphmend_codemod.rules.proofs.outlining.kept_numbers import only_kept
 from graphmend_codemod.rules.proofs.outlining.looked_up import deciding, looked_up
 from graphmend_codemod.rules.proofs.outlining.passed_by import passed_by
 from graphmend_codemod.rules.proofs.outlining.suppression import kept
@@ -26,6 +28,10 @@ from graphmend_codemod.rules.proofs.untraced.subscripts import bounds
 
 _READS = {"item": "_number_in_graph", "tolist": "_numbers_in_graph"}
 _CASTS = frozenset({"builtins.int"})
+_SINCE = {
+    "_nonzero_fake": "_library.fake_impl.allocate_size",
+    "_fraction_fake": "utils._sympy.functions.FloatPow",
+}
 _HOW_LARGE = frozenset({"shape", "size", "numel"})
 _ONCE = (ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 
@@ -55,6 +61,8 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
         for node in untraced.suspects(site).of(statement)
         if id(node) in evaluated and (found := untraced.break_at(site, node)) is not None
     ]
+    if (statistics := _statistics(site, breaks)) is not None and _can_be_exchanged(statement, statistics.written):
+        return statistics
     written = list(_stores(site, statement))
     outer = _whole(site, statement)
     for each in breaks:
@@ -77,10 +85,6 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     if fraction is not None:
         why = f"`{short(fraction)}` is no whole number, and the graph breaks where such a number is read"
         reason = f"{why}; manually compute with the tensor instead"
-    shown = next((inner for each in breaks if (inner := _only_kept(site, statement, each.node)) is not None), None)
-    if shown is not None and reason is None:
-        why = f"cannot infer that `{short(shown)}` holds whole numbers, and a graph carries no others"
-        reason = f"{why}; manually keep the tensor, and read its number where it is shown"
     asked = [each for inner in read for each in whole_at_trace(site, inner)]
     boxes = [some for each in breaks if (some := kept(site, each.node)) is not None]
     asked += [each for some in boxes for each in some.conditions]
@@ -109,7 +113,7 @@ def helpers(site: Site, names: set[str]) -> tuple[Helper, ...]:
         if name in needed:
             lines = decorator(site, name.strip("_"), SCHEMAS[name]) if name in SCHEMAS else []
             source = text.format(torch=site.torch, operator="\n".join(lines)).strip("\n")
-            since = "_library.fake_impl.allocate_size" if name == "_nonzero_fake" else ""
+            since = _SINCE.get(name, "")
             found.append(Helper(name, source, shared=True, since=since))
     return tuple(found)
 
@@ -160,26 +164,26 @@ def _read(site: Site, node: ast.AST) -> ast.expr | None:
     return method.value if method is not None and method.attr in _READS and not node.args else None
 
 
-def _only_kept(site: Site, statement: ast.stmt, node: ast.expr) -> ast.expr | None:
-    """The `loss` of `{"loss": loss.item()}`: nothing says that it holds whole numbers, and nothing needs such a number.
-
-    What is put into a dict under a name is a statistic, of which most have a fraction: the header would never be true.
-    """
-    read = _read(site, node) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    if read is None or has_fraction(site, read) or not whole_at_trace(site, read):
+def _statistics(site: Site, breaks: Sequence[Untraced]) -> Captured | None:
+    """The numbers of any kind that a statement reads, where all that it reads is only kept and computed with."""
+    read = [(each.node, inner) for each in breaks if (inner := _real(site, each.node)) is not None]
+    dtypes = {site.value(inner).dtype or "" for _, inner in read}
+    whole = all(each.startswith(("torch.int", "torch.uint")) for each in dtypes)
+    if len(read) < len(breaks) or whole or any(each.startswith(("bool:", BOOL)) for each in dtypes):
         return None
-    if isinstance(statement, ast.Assign) and statement.value is node:
-        named = all(
-            isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Constant) for each in statement.targets
-        )
-        return read if named else None
-    for part in walk(statement):
-        values = part.values if isinstance(part, ast.Dict) else []
-        if isinstance(part, ast.Call) and site.resolve(part.func) == "builtins.dict":
-            values = [word.value for word in part.keywords]
-        if any(each is node for each in values):
-            return read
-    return None
+    if not only_kept(site, [node for node, _ in read]):
+        return None
+    texts = [(node, f"_fraction_in_graph({site.text(inner)})") for node, inner in read]
+    written = tuple((node, text if item_of(node) is not None else f"float({text})") for node, text in texts)
+    return Captured(breaks[0], None, written, helpers(site, {"_fraction_in_graph"}), ())
+
+
+def _real(site: Site, node: ast.expr) -> ast.expr | None:
+    """The `t` of `t.item()` and `float(t)`; None for anything else."""
+    if (read := item_of(node)) is not None or not isinstance(node, ast.Call):
+        return read
+    alone = len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
+    return node.args[0] if alone and site.resolve(node.func) == "builtins.float" else None
 
 
 def _whole(site: Site, statement: ast.stmt) -> dict[int, ast.Call]:

@@ -3,7 +3,11 @@
 Nothing is imported here: the rules that ask whether a function is one of these are on the path of the commit hook.
 """
 
-SCHEMAS = {"_nonzero_as_operator": "(Tensor x) -> Tensor", "_number_as_operator": "(Tensor x) -> SymInt"}
+SCHEMAS = {
+    "_nonzero_as_operator": "(Tensor x) -> Tensor",
+    "_number_as_operator": "(Tensor x) -> SymInt",
+    "_fraction_as_operator": "(Tensor x) -> (SymInt, SymInt, SymInt, SymInt)",
+}
 _NONZERO = '''
 {operator}
 def _nonzero_as_operator(x: {torch}.Tensor) -> {torch}.Tensor:
@@ -51,6 +55,40 @@ def _number_in_graph(x):
     if x.dtype == {torch}.bool or x.is_floating_point() or x.is_complex() or x.numel() != 1:
         return x.item()
     return _number_as_operator(x)
+'''
+_FRACTION = '''
+{operator}
+def _fraction_as_operator(x: {torch}.Tensor) -> tuple[int, int, int, int]:
+    """Whole numbers that give `x.item()`, for a graph has symbols for those alone; the last two are for nan."""
+    number = x.item()
+    if number != number:
+        return 1, 600, -1, 600
+    if number in (float("inf"), -float("inf")):
+        return (1 if number > 0 else -1), 600, 0, 0
+    whole, below = number.as_integer_ratio()
+    last = whole & -whole
+    shift = last.bit_length() - below.bit_length() if whole else 0
+    whole = whole // last if whole else 0
+    return whole * 2 ** (shift % 2), shift // 2, 0, 0
+'''
+_FRACTION_FAKE = """
+@_fraction_as_operator.register_fake
+def _fraction_fake(x):
+    symbol = {torch}.library.get_ctx()._shape_env.create_unbacked_symint
+    return symbol(), symbol(), symbol(), symbol()
+"""
+_FRACTION_IN_GRAPH = '''
+def _fraction_in_graph(x):
+    """`x.item()` in a form that torch.compile keeps in one graph, where it is a tensor of one real number."""
+    if not isinstance(x, {torch}.Tensor):
+        return x.item() if hasattr(x, "item") else x
+    if x.dtype == {torch}.bool or x.is_complex() or x.numel() != 1:
+        return x.item()
+    if not x.is_floating_point():
+        return _number_as_operator(x)
+    whole, half, other, end = _fraction_as_operator(x)
+    scale, edge = 2.0**half, 2.0**end
+    return whole * scale * scale + other * edge * edge
 '''
 _INTEGER = '''
 def _integer_in_graph(x):
@@ -103,6 +141,12 @@ TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "_number_as_operator": (_NUMBER, ("_number_fake",)),
     "_number_fake": (_NUMBER_FAKE, ()),
     "_number_in_graph": (_IN_GRAPH, ("_number_as_operator", "_number_fake")),
+    "_fraction_as_operator": (_FRACTION, ()),
+    "_fraction_fake": (_FRACTION_FAKE, ()),
+    "_fraction_in_graph": (
+        _FRACTION_IN_GRAPH,
+        ("_number_as_operator", "_number_fake", "_fraction_as_operator", "_fraction_fake"),
+    ),
     "_integer_in_graph": (_INTEGER, ("_number_as_operator", "_number_fake")),
     "_numbers_in_graph": (_LIST, ("_number_in_graph", "_number_as_operator", "_number_fake")),
 }
