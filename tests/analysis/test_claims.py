@@ -69,6 +69,8 @@ def test_a_condition_of_uint8_selects_as_eager_does() -> None:
         "torch.det(torch.outer(x, x) + torch.eye(3)) < 0",
         "(torch.cross(x, x, dim=-1) != 0).any()",
         "F.pairwise_distance(x, x).max() > 1",
+        "(x > 1).sum().item()",
+        "not torch.count_nonzero(x).item()",
     ],
 )
 def test_a_branch_on_what_a_function_of_torch_gives_is_selected(test: str) -> None:

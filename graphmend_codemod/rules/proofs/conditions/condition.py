@@ -19,7 +19,7 @@ from graphmend_codemod.rules.proofs.conditions.condition_parts import (
     numbers_compared,
 )
 from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
-from graphmend_codemod.rules.proofs.conditions.skipped_operands import asked_earlier, unwrapped, where_skipped
+from graphmend_codemod.rules.proofs.conditions.skipped_operands import asked_earlier, tested, unwrapped, where_skipped
 
 _LOOSE = (ast.Compare, ast.BoolOp, ast.Not, ast.IfExp, ast.Lambda, ast.NamedExpr)
 """Operands that keep their brackets: `(a > 0) != True`."""
@@ -64,7 +64,7 @@ def reads_tensor(site: Site, node: ast.expr) -> bool:
         return True
     if isinstance(node, ast.Call) and comparison_call(site, node) is not None:
         return True
-    inner = unwrapped(site, node)
+    inner = tested(site, node)
     value = site.value(inner)
     if isinstance(inner, (ast.Name, ast.Attribute)) and value.kind is ValueKind.TENSOR:
         # `if output_attentions:` with a wrong annotation is common; a real tensor of several elements would raise.
@@ -146,7 +146,7 @@ def _part(site: Site, node: ast.expr, env: Env) -> Part:
     numbers = numbers_compared(site, node)
     if numbers is not None:
         return numbers
-    return _leaf(site, unwrapped(site, node))
+    return _leaf(site, tested(site, node))
 
 
 def _chain(site: Site, node: ast.Compare, env: Env) -> Part:

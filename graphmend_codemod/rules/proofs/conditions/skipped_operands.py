@@ -29,6 +29,13 @@ def unwrapped(site: Site, node: ast.expr) -> ast.expr:
     return node
 
 
+def tested(site: Site, node: ast.expr) -> ast.expr:
+    """The same for a test, which comes out for `t` as for `t.item()`, whatever the dtype of `t` is."""
+    while (inner := item_of(unwrapped(site, node))) is not None and site.value(inner).is_tensor:
+        node = inner
+    return unwrapped(site, node)
+
+
 def asked_earlier(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr, ...]) -> speculation.Hazards:
     """Static conjuncts behind a tensor now come before it."""
     hazards = speculation.FREE

@@ -15,7 +15,7 @@ from graphmend_codemod.core.findings import Helper, Original, Span
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
 from graphmend_codemod.rules.proofs.outlining.fractions_read import has_fraction, whole_at_trace
-from graphmend_codemod.rules.proofs.outlining.kept_numbers import only_kept
+from graphmend_codemod.rules.proofs.outlining.kept_statistics import only_kept
 from graphmend_codemod.rules.proofs.outlining.looked_up import deciding, looked_up
 from graphmend_codemod.rules.proofs.outlining.passed_by import passed_by
 from graphmend_codemod.rules.proofs.outlining.suppression import kept

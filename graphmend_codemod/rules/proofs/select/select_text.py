@@ -11,7 +11,7 @@ from graphmend_codemod.rules.framework.edits import in_front, one_path
 from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition
-from graphmend_codemod.rules.proofs.conditions.skipped_operands import unwrapped
+from graphmend_codemod.rules.proofs.conditions.skipped_operands import tested
 from graphmend_codemod.rules.proofs.select.assumptions import Facts
 from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves
 from graphmend_codemod.rules.proofs.select.selection import Selection
@@ -50,7 +50,7 @@ def _asked_below(site: Site, node: ast.If, condition: Condition, facts: Facts) -
     words = {word for text in facts.conditions for word in re.findall(r"\w+", text)} - {site.evaluator.scope.self_name}
     granted = any(words & set(re.findall(r"\w+", site.text(part))) for part in later)
     # Where they do not hold, eager mode computes the tensors all the same, and raises what they raise.
-    judged = [site.judge(unwrapped(site, part)) for part in condition.tensors]
+    judged = [site.judge(tested(site, part)) for part in condition.tensors]
     raises = any(each.raises is not None or each.needs_shapes or each.needs_floating for each in judged)
     return (
         [] if granted or raises or condition.choice != condition.text else [site.operand_of_and(part) for part in later]
