@@ -23,7 +23,7 @@ from graphmend_codemod.analysis.literals import number_of
 from graphmend_codemod.analysis.patterns import all_given, expanded_like, is_name, same
 from graphmend_codemod.analysis.shape_needs import ShapeNeed
 from graphmend_codemod.analysis.torch_api import NOT_FOR_EMPTY
-from graphmend_codemod.analysis.values import ValueKind, is_floating_dtype
+from graphmend_codemod.analysis.values import Value, ValueKind, is_floating_dtype
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.interpreter import Env, Evaluator
@@ -254,6 +254,8 @@ def _operator(evaluator: Evaluator, node: ast.BinOp, env: Env) -> Hazards:
         return hazards & (Hazards(raises=f"`{short(node)}` may divide by zero") if risky else FREE)
     if isinstance(node.op, ast.MatMult):
         return Hazards(impure=f"`{short(node)}` is work that eager mode skips")
+    if isinstance(node.op, ast.FloorDiv) and not all(_is_whole(each) for each in (left, right)):
+        return Hazards(raises=f"`{short(node)}` has no derivative")
     needs = frozenset(
         short(operand)
         for operand, value in ((node.left, left), (node.right, right))
@@ -267,6 +269,11 @@ def _operator(evaluator: Evaluator, node: ast.BinOp, env: Env) -> Hazards:
     exponent = number_of(evaluator, node.right) if isinstance(node.op, ast.Pow) else None
     strict = frozenset() if plain or (exponent is not None and exponent >= 0 and is_no_bool(node.left)) else needs
     return hazards & Hazards(needs_floating=needs, finite=finite_operator(evaluator, node, left), strict=strict)
+
+
+def _is_whole(value: Value) -> bool:
+    """True for a Python value, and for a tensor of integers: no gradient flows through these."""
+    return value.is_python or (value.dtype or "").startswith(("torch.int", "torch.uint"))
 
 
 def _unary(evaluator: Evaluator, node: ast.UnaryOp, env: Env) -> Hazards:
@@ -342,6 +349,8 @@ def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, firs
         "bincount",
     }:
         return Hazards(impure=f"`{short(node)}` may have side effects or be expensive")
+    if name == "floor_divide":
+        return Hazards(raises=f"`{short(node)}` has no derivative")
     if name in _TENSORS_ALONE and any(evaluator.value(each, env).is_python for each in node.args):
         return Hazards(impure=f"`{short(node)}` raises unless all its arguments are tensors")
     finite = name in torch_api.FINITE_DERIVATIVE and not any(word.arg == "alpha" for word in node.keywords)

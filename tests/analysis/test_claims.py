@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tools.compiled import compiles
-from tests.tools.fixes import fixed
+from tests.tools.fixes import declined, fixed
 from tests.tools.observe import Scenario
 
 _MODEL = """
@@ -95,6 +95,12 @@ class Model(nn.Module):
 
 
 # derivatives
+
+
+@pytest.mark.parametrize("value", ["x // 2", "torch.floor_divide(x, 2)", "(1 - x) // 2"])
+def test_what_has_no_derivative_is_not_computed_where_eager_mode_skips_it(value: str) -> None:
+    declined(_MODEL.format(body=f"if mask.any():\n            x = {value}"), because="has no derivative")
+    assert "where(" in _fixed(f"if ({value} > 1).any():\n    x = x * 2.0")
 
 
 @pytest.mark.parametrize(

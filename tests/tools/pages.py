@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from graphmend_codemod.reporting.rules import ERRORS
 from graphmend_codemod.rules.framework.registry import all_rules
-from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, EIGHT_BITS, FLOAT_WARNING
+from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, EIGHT_BITS, FLOAT_WARNING, WRITES_ANYWAY
 
 _CONTRACT = {
     "messages": ("compiled_logs", ""),
@@ -27,6 +27,7 @@ _SHOWN = {
     ASKS_CLASSES: r"^[^:]*, call \d+: state\.[\d.]+: \(\('str', ",
 }
 """What a difference must look like for a sentence that tells of one thing alone."""
+_WRITTEN = "modified by an inplace operation"
 _BY_THE_COMPILER = r"became \('torch\._dynamo\.exc\.TorchRuntimeError'"
 
 
@@ -52,6 +53,8 @@ def sentence(kind: str, codes: Iterable[str], text: str) -> str:
     applied = frozenset(codes)
     for rule in all_rules():
         said = getattr(rule.contract, name) if name and rule.code in applied else "kept"
-        if said != "kept" and re.search(words, said) and re.search(_SHOWN.get(said, ""), text):
+        written = kind == "gradients" and WRITES_ANYWAY in said
+        shown = _WRITTEN if written else _SHOWN.get(said, "")
+        if said != "kept" and re.search(words, said) and re.search(shown, text):
             return f"{rule.code}: {said}"
     return ""

@@ -18,7 +18,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, EditForm, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.edits import beside, in_front
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
+from graphmend_codemod.rules.framework.rule import WRITES_ANYWAY, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.masks.masked_writes import asked_mask, masked_write, neutral
@@ -29,7 +29,12 @@ rule = Rule(
     title="write under the mask without testing it first",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="the write is always done", saves_masks=True),
+    contract=Contract(
+        cost=Cost.BOTH_ARMS,
+        cost_note="the write is always done",
+        compiled_exceptions=f"kept; {WRITES_ANYWAY}",
+        saves_masks=True,
+    ),
 )
 
 

@@ -57,7 +57,7 @@ from graphmend_codemod.analysis.scope import INDEXED, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, with_way_out
-from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
+from graphmend_codemod.rules.framework.rule import WRITES_ANYWAY, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
 from graphmend_codemod.rules.proofs.rowwise.selectors import (
@@ -80,7 +80,8 @@ rule = Rule(
     contract=Contract(
         cost=Cost.BOTH_ARMS,
         cost_note="elementwise work on all rows, also where the mask chooses none",
-        compiled_exceptions="kept, but where eager mode raises for want of rows, or for the dtype that is written",
+        compiled_exceptions="kept, but where eager mode raises for want of rows, or for the dtype that is written; "
+        + WRITES_ANYWAY,
         saves_masks=True,
     ),
 )

@@ -35,6 +35,7 @@ FLOAT_WARNING = "kept, but for torch's own warning about `float()` of a tensor t
 BRANCH_MESSAGES = f"those of the branch are left out, others {FLOAT_WARNING}"
 ASKS_CLASSES = "kept; asking for the class of a layer reads its attribute once more"
 EIGHT_BITS = "kept; a gradient of 8-bit floats raises one: torch cannot add those of both arms"
+WRITES_ANYWAY = "where the mask chooses nothing, a gradient that needs what is written as it was raises one as well"
 """What several contracts say."""
 
 
