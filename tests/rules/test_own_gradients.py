@@ -143,3 +143,12 @@ def test_results_that_may_not_depend_on_the_input_are_declined() -> None:
     )
     reasons = [each.declined or "" for each in checked(source, select=("GM604",)).findings]
     assert any("`allow_unused`" in each for each in reasons)
+
+
+def test_two_results_of_one_name_are_declined() -> None:
+    """Each `vjp` is that of its own result."""
+    block = ("z = {}.clone().requires_grad_()", "y = self.net(z)", "{} = torch.autograd.grad(y, z, y)[0]")
+    lines = [line.format(name) for name in ("x", "x") for line in block]
+    declined(_model(*lines, "return x"), because="stands above what makes `y`")
+    after, _ = fixed(_model(*lines[:3], "y = x + 1", "return y"))
+    assert "torch.func.vjp" in after

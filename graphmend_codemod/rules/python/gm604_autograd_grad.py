@@ -193,6 +193,7 @@ class _Gradient:
         names = sorted(name for name in bound - {self._input} if reads_before_writing(between, name))
         if names or self._input in bound:
             raise NotProven(f"`{names[0] if names else self._input}` is bound again behind the leaf")
+        self._check_order(between[-1].end_lineno or 0)
         if self._is_used_later(between[-1]):
             raise NotProven(f"`{self._input}` is used behind the gradient, where it would be another tensor")
         function = site.evaluator.scope.node
@@ -205,6 +206,16 @@ class _Gradient:
         for name in sorted(bound - {self._output}):
             if name in nested or (name in outside and last.live_after(name)):
                 raise NotProven(f"`{name}` is used behind the gradient, and is made on the way to `{self._output}`")
+
+    def _check_order(self, end: int) -> None:
+        """NotProven where a gradient is taken above the result, or one of the names is bound once more between them."""
+        last = max(statement.lineno for _, statement, _ in self._calls)
+        for _, statement, call in self._calls:
+            if statement.lineno <= end:
+                raise NotProven(f"`{speculation.short(call)}` stands above what makes `{self._output}`")
+        for part in _names(self._site.evaluator.scope.node):
+            if part.id in {self._output, self._input} and isinstance(part.ctx, ast.Store) and end < part.lineno < last:
+                raise NotProven(f"`{part.id}` is bound once more; give each result a name of its own")
 
     def _is_used_later(self, last: ast.stmt) -> bool:
         """Whether anything behind the result reads the leaf, but for the calls that say what the gradient is for."""
