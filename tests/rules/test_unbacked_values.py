@@ -385,3 +385,22 @@ def test_whole_numbers_that_are_kept_are_carried() -> None:
     assert result.fixes
     behaves(source, after, _INPUTS, scenarios=FEW_SCENARIOS)
     compiles(after, _INPUTS, scenarios=_TRAINING)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("a, b = lengths[0], lengths[1]", "return x[a : a + 1, b : b + 2].sum() + x"),
+        ("a = int(lengths[0])", "b = int(lengths[1])", "return x[a : a + 1, b:].sum() + x"),
+    ],
+)
+def test_a_part_that_begins_at_several_numbers_is_left_alone(lines: tuple[str, ...]) -> None:
+    """torch 2.13 ends compilation with an error there, where one such number or several ends are fine."""
+    result = checked(_model(*lines), **_CODE)
+    assert not any(each.edit for each in result.findings)
+    ends = tuple(
+        line.replace("a : a + 1, b : b + 2", ": a, : b").replace("a : a + 1, b:", ": a, : b") for line in lines
+    )
+    after, ended = fixed(_model(*ends), **_CODE)
+    assert ended.fixes
+    compiles(after, _INPUTS)

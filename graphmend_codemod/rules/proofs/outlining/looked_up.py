@@ -70,6 +70,10 @@ class _LookUps:
     def _look(self, function: Definition, node: ast.AST, names: frozenset[str]) -> None:
         own = self._is_own(function)
         if isinstance(node, ast.Subscript):
+            starts = [each.lower for each in elements_of(node.slice) if isinstance(each, ast.Slice)]
+            moving = [each for each in starts if each is not None and not isinstance(each, ast.Constant)]
+            if len(moving) > 1 and any(self._carries(function, each, names) for each in moving):
+                self.reason = self.reason or f"`{short(node)}` begins at several numbers, which torch 2.13 cannot trace"
             indices = [each for each in elements_of(node.slice) if not isinstance(each, ast.Slice)]
             asked = not self._is_tensor(function, node.value) and (own or not isinstance(node.slice, ast.Tuple))
             if asked and any(self._mentions(part, names) for each in indices for part in walk(each)):
