@@ -120,3 +120,11 @@ def test_every_number_is_what_it_was(backend: str) -> None:
 def test_a_statistic_that_is_also_tested_has_a_reason() -> None:
     found = checked(_model('stats = {"n": loss.item()}', 'if stats["n"] > 1:', "    x = x * 2", "return x"), **_CODE)
     assert [each.declined for each in found.findings if each.edit is None]
+
+
+def test_an_older_torch_gets_whole_numbers_alone() -> None:
+    source = _model('return x, {"first": x[0, 0].item()}')
+    older, result = fixed(source, target_torch=(2, 6), **_CODE)
+    assert "_number_in_graph(x[0, 0])" in older or not result.fixes
+    assert "_fraction_in_graph" not in older
+    assert "_fraction_in_graph" in fixed(source, target_torch=(2, 13), **_CODE)[0]
