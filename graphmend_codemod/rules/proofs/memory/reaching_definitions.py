@@ -100,10 +100,13 @@ class Blocks:
 
     def in_loop(self, statement: ast.stmt) -> bool:
         """True when the statement stands in a loop."""
+        return self._is_inside(statement, (ast.For, ast.AsyncFor, ast.While))
+
+    def _is_inside(self, statement: ast.stmt, kinds: tuple[type[ast.stmt], ...]) -> bool:
         node: ast.AST = statement
         while node in self._above:
             node = self._above[node][0]
-            if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+            if isinstance(node, kinds):
                 return True
         return False
 
@@ -118,16 +121,8 @@ class Blocks:
         for around, block in self._branches(one).items():
             ends = isinstance(block[-1], (ast.Return, ast.Raise))
             if ends and around not in branches and other.lineno > (block[-1].end_lineno or 0):
-                return not self._in_try(one)
-        return False
-
-    def _in_try(self, statement: ast.stmt) -> bool:
-        """True where what a statement raises may be caught, or something runs after it has returned."""
-        node: ast.AST = statement
-        while node in self._above:
-            node = self._above[node][0]
-            if isinstance(node, (ast.Try, ast.With, ast.AsyncWith)):
-                return True
+                # What it raises may be caught there, or something runs after it has returned.
+                return not self._is_inside(one, (ast.Try, ast.With, ast.AsyncWith))
         return False
 
     def _branches(self, statement: ast.stmt) -> dict[ast.AST, list[ast.stmt]]:
