@@ -316,8 +316,15 @@ class ModuleCalls:
     def _find_possible_callers(self, function: Definition, key: Key) -> Iterator[tuple[Definition, ast.Call]]:
         known = self.callers(function)
         yield from known
-        if not function.owner or function.node.name != "forward":
-            return
+        if function.owner and function.node.name == "forward":
+            for caller, call in self._calls_of_layers.get(key, ()):
+                if not any(call is each for _, each in known):
+                    yield caller, call
+
+    @cached_property
+    def _calls_of_layers(self) -> dict[Key, list[tuple[Definition, ast.Call]]]:
+        """For the `forward` of each class the calls of attributes that may hold a layer of it."""
+        found: dict[Key, list[tuple[Definition, ast.Call]]] = {}
         for caller in self.definitions.values():
             if not caller.owner:
                 continue
@@ -327,11 +334,16 @@ class ModuleCalls:
                     held = self._loops(caller).get(held.id, held)
                 while isinstance(held, ast.Subscript):
                     held = held.value
-                if not is_attribute(held, "self") or any(call is each for _, each in known):
-                    continue
-                made = (name for value in self.assigned(caller.owner, held.attr) for name in self._made(value))
-                if any(self.method(name, "forward") == key for name in made):
-                    yield caller, call
+                if is_attribute(held, "self"):
+                    for key in self._forwards(caller.owner, held.attr):
+                        found.setdefault(key, []).append((caller, call))
+        return found
+
+    def _forwards(self, owner: str, attribute: str) -> set[Key]:
+        """The `forward` of each class of the module of which an attribute may hold a layer."""
+        made = (name for value in self.assigned(owner, attribute) for name in self._made(value))
+        methods = (self.method(name, "forward") for name in made)
+        return self.remembered("forwards", (owner, attribute), lambda: {each for each in methods if each is not None})
 
 
 def _statements(root: ast.stmt, *, nested: bool = True) -> Iterator[ast.AST]:

@@ -295,6 +295,8 @@ def _reduction(evaluator: Evaluator, name: str, base: Value, node: ast.Call, res
         dtype = BOOL if is_certainly_no_byte(base.dtype) else f"bool:{evaluator.names.new('dtype')}"
     if dtype is None and (base.is_floating or name in {"max", "min", "amax", "amin", "median"}):
         dtype = base.dtype
+    if dtype is None and name in {"sum", "prod"} and base.dtype in {BOOL, INT64}:
+        dtype = None if any(word.arg == "dtype" for word in node.keywords) else INT64
     shape = _kept_shape(evaluator, base, node, rest) if dimension else SCALAR
     return evaluator.names.tensor(dtype, shape, grad=base.grad, fresh=True)
 

@@ -7,7 +7,7 @@ beside a compile path of its own is marked `handled`.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphmend_codemod.analysis import annotated, gradients, narrowing
@@ -232,7 +232,11 @@ class Flow:
             after_else = self._block(node.orelse, State(else_env, leaked))
             self._handled -= has_compile_path
         elif test.compiling is True and after_body is not None:
-            self.splits = self.splits or self._differs(node.orelse, env, after_body.env)
+            beside = dict(self._beside(node.orelse, env, after_body.env))
+            self.splits = self.splits or ValueKind.PYTHON in beside.values()
+            if isinstance(node.test, ast.BoolOp):  # the header asks for what only an annotation says
+                hinted = {name: after_body.env[name]._replace(hint=True) for name in beside}
+                after_body = State({**after_body.env, **hinted}, after_body.leaked)
         self._parents = self._parents[:-1]
         joined = self._join(after_body, after_else)
         if test.compiling is True and joined is not None and after_body is not None and after_else is not None:
@@ -240,15 +244,14 @@ class Flow:
             return State(env, joined.leaked)
         return joined
 
-    def _differs(self, eager: Sequence[ast.stmt], env: Env, compiled: Env) -> bool:
-        """True when a name that is a tensor after the compile path may be none in eager mode."""
+    def _beside(self, eager: Sequence[ast.stmt], env: Env, compiled: Env) -> Iterator[tuple[str, ValueKind]]:
+        """Names that are tensors after the compile path and may be none in eager mode, with what they are there."""
         for statement in eager:
             if not (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)):
                 continue
-            tensor = compiled.get(statement.targets[0].id, UNKNOWN).kind is ValueKind.TENSOR
-            if tensor and self.evaluator.value(statement.value, env).kind is ValueKind.PYTHON:
-                return True
-        return False
+            name, kind = statement.targets[0].id, self.evaluator.value(statement.value, env).kind
+            if compiled.get(name, UNKNOWN).kind is ValueKind.TENSOR and kind is not ValueKind.TENSOR:
+                yield name, kind
 
     def _join(self, one: State | None, other: State | None) -> State | None:
         if one is None or other is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import torch_api
@@ -79,6 +80,7 @@ _NEUTRAL = torch_api.name_set(
 _BY_STATEMENT = re.compile(r"set_grad_enabled|__enter__|__exit__|enter_context")
 
 
+@lru_cache(maxsize=4)
 def set_by_statement(text: str) -> bool:
     """True for a file that may turn gradients on or off by a statement, so that no `with` around says what holds."""
     return _BY_STATEMENT.search(text) is not None

@@ -194,14 +194,16 @@ class FreshNames:
 
 
 def flags_kept(compiled: Mapping[str, Value], eager: Mapping[str, Value]) -> dict[str, Value]:
-    """Names that a compile path with conditions keeps as 0-dim bool tensors, and that are Python flags without it.
+    """Names that a compile path with conditions keeps as 0-dim tensors, and that are flags and numbers without it.
 
     They are tensors where a header asks for one: `isinstance(flag, torch.Tensor)`.
     """
     return {
         name: value._replace(hint=True)
         for name, value in compiled.items()
-        if value.is_single and value.dtype == BOOL and not eager.get(name, UNKNOWN).is_tensor
+        if value.is_single
+        and not eager.get(name, UNKNOWN).is_tensor
+        and (value.dtype == BOOL or eager.get(name, UNKNOWN).is_python)
     }
 
 

@@ -63,11 +63,12 @@ from graphmend_codemod.rules.proofs.conditions.type_conditions import (
     tensors_below,
 )
 from graphmend_codemod.rules.proofs.numbers.kept_operands import (
+    asked_double,
     asked_wide,
     bounded,
     kept_in,
 )
-from graphmend_codemod.rules.proofs.numbers.scalar_uses import own_expressions, why_no_tensor
+from graphmend_codemod.rules.proofs.numbers.scalar_uses import own_expressions, use_of
 
 rule = Rule(
     code="GM401",
@@ -89,6 +90,15 @@ _ITEM = frozenset({"item"})
 _REDUCES = frozenset({"max", "amax", "min", "amin", "sum", "mean", "argmax", "argmin"})
 _READS_BACK = "converts a tensor to a Python scalar (device sync)"
 _COMMENT = "# A 0-dim tensor: its number would have to be read back to Python."
+
+
+@rule.on(ast.Assign, words=("item", "bool", "equal", "allclose", "is_nonzero"), here=True)
+def flag_in_a_name(site: Site, node: ast.Assign) -> Diagnostic | None:
+    """`empty = not bool(mask.any())`, `same = torch.equal(x, y)`."""
+    from graphmend_codemod.rules.proofs.numbers.tested_flags import kept_flag  # a commit hook waits for it
+
+    edit = kept_flag(site, node) if site.torch is not None else None
+    return None if edit is None else Diagnostic(f"{_READS_BACK}: `{speculation.short(node.value)}`", edit=edit)
 
 
 @rule.on(ast.Assign, words=("item", "int", "float"), here=True)
@@ -142,7 +152,7 @@ def _kept(site: Site, node: ast.Assign) -> Diagnostic | None:
     if site.value(tensor).dtype == BOOL:
         return None
     message = f"{_READS_BACK}: `{speculation.short(node.value)}`"
-    reason = why_no_tensor(site, read, target.id, tensor)
+    reason, wider = use_of(site, read, target.id, tensor)
     if reason is not None:
         from graphmend_codemod.rules.proofs.numbers.kept_positions import position_kept  # a commit hook waits for it
 
@@ -153,11 +163,13 @@ def _kept(site: Site, node: ast.Assign) -> Diagnostic | None:
         return Diagnostic(message, edit=edit) if edit is not None else Diagnostic(message, declined=reason)
     try:
         wide = () if exact else (asked_wide(site, tensor),)
+        wide = (*wide, *(asked_double(site, tensor) if wider else ()))
         facts = dict.fromkeys([*tensor_facts(site, tensor), *wide, *_facts_of_others(site, target.id, tensor)])
     except NotProven as unproven:
         return Diagnostic(message, declined=str(unproven))
     cut = ".detach()" if site.value(tensor).grad and not site.no_grad else ""
-    kept = f"{site.operand(tensor)}{cut}{bound}" if cut or bound else site.text(tensor)
+    changed = f"{cut}{bound}{'.double()' if wider else ''}"
+    kept = f"{site.operand(tensor)}{changed}" if changed else site.text(tensor)
     kept = kept if bound else own_memory(site, tensor, kept)
     header = site.header("if", [site.compiling, *facts])
     return Diagnostic(message, edit=two_paths(site, node, (under(header, _COMMENT, f"{target.id} = {kept}"),)))

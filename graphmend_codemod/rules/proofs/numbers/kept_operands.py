@@ -73,6 +73,14 @@ def asked_wide(site: Site, tensor: ast.expr) -> str:
     return f"{name}.dtype in ({site.torch}.float32, {site.torch}.float64)"
 
 
+def asked_double(site: Site, tensor: ast.expr) -> list[str]:
+    """The conditions that float64 holds what a tensor does, on a device that has it. NotProven without a name."""
+    roots = list(dict.fromkeys(_tensors(site, tensor)))
+    if not roots:
+        raise NotProven(f"the device of `{short(tensor)}` cannot be asked; give the tensor a name first")
+    return [*(f"{each}.is_floating_point()" for each in roots), f'{roots[0]}.device.type != "mps"']
+
+
 def is_whole(site: Site, tensor: ast.expr) -> bool:
     """True for an integer tensor, such as a sum of bools or integers."""
     if isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute) and tensor.func.attr in _COUNTS:

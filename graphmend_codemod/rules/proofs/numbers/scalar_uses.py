@@ -3,42 +3,67 @@
 from __future__ import annotations
 
 import ast
+from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
 from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
 from graphmend_codemod.rules.proofs.numbers.kept_operands import (
     is_whole,
     keeps_dtype,
     takes_whole,
 )
-
-_LARGEST = 256
-"""All integers up to this one are numbers of every floating dtype that torch reduces."""
+from graphmend_codemod.rules.proofs.numbers.tested_numbers import is_small, tested
 
 
-def why_no_tensor(site: Site, value: ast.expr, name: str, tensor: ast.expr) -> str | None:
-    """Why a name cannot hold the tensor in place of the number `value`; None where it can."""
+class Use(NamedTuple):
+    """Why a name cannot hold the tensor in place of its number, if so; `wide` where it has to be one of float64."""
+
+    reason: str | None = None
+    wide: bool = False
+
+
+def use_of(site: Site, value: ast.expr, name: str, tensor: ast.expr) -> Use:
+    """How a function uses a name that holds the number `value` of a tensor."""
+    if (reason := _why_not_followed(site, name)) is not None:
+        return Use(reason)
+    held = site.value(tensor)._replace(grad=False, roots=frozenset(), hint=False)
+    found = tested(site, name, held, is_whole(site, tensor))
+    kept = keeps_dtype(site, value, tensor)
+    if not kept and (found.reads != _reads(site, name) or number_read(site, value, INTEGER_CAST) is not None):
+        return Use(f"`{speculation.short(value)}` changes the number")
+    if found.reads == _reads(site, name):
+        return Use(wide=not (kept and found.exact))
+    return Use(_misused(site, name, tensor, found.reads if found.exact else frozenset()))
+
+
+def is_served(site: Site, name: str, held: Value) -> bool:
+    """True where other fixes mend all that reads a name of a flag once it holds a tensor."""
+    return _why_not_followed(site, name) is None and tested(site, name, held, True).reads == _reads(site, name)
+
+
+def _why_not_followed(site: Site, name: str) -> str | None:
     function = site.evaluator.scope.node
     uses = [each for each in walk_scope(function) if is_name(each, name)]
     if sum(isinstance(each.ctx, ast.Store) for each in uses) != 1:
         return f"`{name}` is bound in several places"
     if is_seen_elsewhere(function.body, name):
         return f"`{name}` may be read by another function"
-    reads = {id(each) for each in uses if isinstance(each.ctx, ast.Load)}
-    if not reads:
-        return f"`{name}` is never read"
-    reason = _misused(site, name, tensor, reads)
-    if reason is None and not keeps_dtype(site, value, tensor):
-        return f"`{speculation.short(value)}` changes the number"
-    return reason
+    return None if _reads(site, name) else f"`{name}` is never read"
 
 
-def _misused(site: Site, name: str, tensor: ast.expr, reads: set[int]) -> str | None:
+def _reads(site: Site, name: str) -> set[int]:
+    uses = [each for each in walk_scope(site.evaluator.scope.node) if is_name(each, name)]
+    return {id(each) for each in uses if isinstance(each.ctx, ast.Load)}
+
+
+def _misused(site: Site, name: str, tensor: ast.expr, served: frozenset[int]) -> str | None:
     """The first use of the name that a 0-dim tensor does not serve as well."""
-    allowed: set[int] = set()
+    allowed, reads = set(served), _reads(site, name)
     dtype = site.value(tensor).dtype
     whole = is_whole(site, tensor)
     for place in site.flow.places.values():
@@ -76,15 +101,8 @@ def _compared(test: ast.expr, whole: bool) -> set[int]:
         id(side)
         for sides in compared
         for side in sides
-        if isinstance(side, ast.Name) and (whole or all(each is side or _is_small(each) for each in sides))
+        if isinstance(side, ast.Name) and (whole or all(each is side or is_small(each) for each in sides))
     }
-
-
-def _is_small(node: ast.expr) -> bool:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node = node.operand
-    number = node.value if isinstance(node, ast.Constant) else None
-    return type(number) in {int, float} and float(number) == int(number) and abs(number) <= _LARGEST  # type: ignore[arg-type]
 
 
 def own_expressions(statement: ast.stmt) -> list[ast.AST]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in, tree_of
@@ -229,11 +230,16 @@ def has_parameters(site: Site, qualified: str, depth: int = 0) -> bool:
 
 def held_transform(site: Site, node: ast.Call) -> Untraced | None:
     """`self.augment(x)`, where that may be a `Sequential` with random transforms of torchvision."""
-    if "torchvision" not in site.source.text or _attribute_of(site, node.func) is None:
+    if not _names_torchvision(site.source.text) or _attribute_of(site, node.func) is None:
         return None
     if not Guess(site).holds(node.func, _is_random):
         return None
     return Untraced(node, _TRANSFORMS.does, _TRANSFORMS.advice)
+
+
+@lru_cache(maxsize=4)
+def _names_torchvision(text: str) -> bool:
+    return "torchvision" in text
 
 
 def _is_random(guess: Guess, source: Source) -> bool | None:

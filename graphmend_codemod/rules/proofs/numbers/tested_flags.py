@@ -1,0 +1,55 @@
+"""Flags of Python that tensors decide, in names that are tested further down (GM401)."""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis.patterns import is_not
+from graphmend_codemod.analysis.values import BOOL, SCALAR, Value, ValueKind
+from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.rules.framework.edits import two_paths, under
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions.condition import split
+from graphmend_codemod.rules.proofs.conditions.trace_time_conditions import bool_checks, tensor_checks
+from graphmend_codemod.rules.proofs.number_read import number_read
+from graphmend_codemod.rules.proofs.numbers.scalar_uses import is_served
+
+_TRUTH = frozenset({"builtins.bool"})
+_ASKED = frozenset({"torch.equal", "torch.allclose", "torch.is_nonzero"})
+_COMMENT = "# A 0-dim tensor: its truth would have to be read back to Python."
+
+
+def kept_flag(site: Site, node: ast.Assign) -> Edit | None:
+    """The edit for `empty = not bool(mask.any())`; None where the name holds no such flag, or is used for more."""
+    target = node.targets[0]
+    if len(node.targets) != 1 or not isinstance(target, ast.Name) or not _is_flag(site, node.value):
+        return None
+    held = Value(ValueKind.TENSOR, dtype=BOOL, shape=SCALAR, grad=False, hint=True)
+    test = number_read(site, node.value, _TRUTH) or node.value
+    condition = split(site, test)
+    if condition is None or condition.static or condition.hazards.impure is not None:
+        return None
+    if not is_served(site, target.id, held):
+        return None
+    try:
+        asked = [*tensor_checks(site, list(condition.tensors)), *condition.facts]
+        asked += bool_checks(site, list(condition.tensors))
+    except NotProven:
+        return None
+    header = site.header("if", [site.compiling, *dict.fromkeys(asked)])
+    return two_paths(site, node, (under(header, _COMMENT, f"{target.id} = {condition.choice}"),))
+
+
+def _is_flag(site: Site, node: ast.expr) -> bool:
+    """True for what is a bool of Python in eager mode, and is computed from a tensor."""
+    if is_not(node):
+        return True
+    if isinstance(node, ast.Compare):
+        return site.value(node).kind is ValueKind.PYTHON
+    if not isinstance(node, ast.Call):
+        return False
+    read = number_read(site, node, _TRUTH)
+    return site.resolve(node.func) in _ASKED or (
+        read is not None and (site.value(read).dtype == BOOL or site.resolve(node.func) in _TRUTH)
+    )

@@ -1,0 +1,99 @@
+"""Tests on a number read out of a tensor: whether other fixes mend them once its name holds the tensor (GM401)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from graphmend_codemod.analysis.patterns import is_name, is_not
+from graphmend_codemod.analysis.scope import parents_in, walk_in_layers
+from graphmend_codemod.analysis.values import BOOL, Value
+from graphmend_codemod.core.findings import Safety
+from graphmend_codemod.rules.framework.registry import worth_asking
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions.condition_parts import OPPOSITES
+
+LARGEST = 256
+"""All integers up to this one are numbers of every floating dtype that torch reduces."""
+
+
+class Tested(NamedTuple):
+    """The reads of a name in tests that are served; `exact` where a tensor of its own dtype compares as a number."""
+
+    reads: frozenset[int]
+    exact: bool
+
+
+def tested(site: Site, name: str, held: Value, whole: bool) -> Tested:
+    """The tests of `if`s and conditional expressions on a name that a rule mends where it holds what `held` says.
+
+    `whole` says that it is an integer.
+    """
+    reads, exact, mended = set[int](), True, list[ast.AST]()
+    for place in site.flow.places.values():
+        there = site.at(place.statement)
+        for node in _tests(place.statement) if there is not None else ():
+            named = [part for part in walk_in_layers(node.test) if is_name(part, name)]
+            if there is None or not named:
+                continue
+            parents = parents_in(node)
+            kinds = [_kind(there, parents, part, held, whole) for part in named]
+            chained = bool(place.parents) and any(
+                place.parents[-1] is each and each.orelse == [node] for each in mended if isinstance(each, ast.If)
+            )
+            if None in kinds or not (chained or _is_mended(there, node, name, held)):
+                continue
+            mended.append(node)
+            exact = exact and all(kinds)
+            reads |= {id(part) for part in named}
+    return Tested(frozenset(reads), exact)
+
+
+def _tests(statement: ast.stmt) -> Iterator[ast.If | ast.IfExp | ast.Assert]:
+    """The statement, or the conditional expressions in it."""
+    if isinstance(statement, (ast.If, ast.Assert)):
+        yield statement
+    elif isinstance(statement, (ast.Assign, ast.AugAssign, ast.Return)):
+        yield from (part for part in walk_in_layers(statement) if isinstance(part, ast.IfExp))
+
+
+def _kind(site: Site, parents: Mapping[int, ast.AST], part: ast.AST, held: Value, whole: bool) -> bool | None:
+    """True where a tensor decides as its number, False where one of float64 does; None for any other use."""
+    above: ast.AST = parents[id(part)]
+    if isinstance(above, ast.Compare):
+        if len(above.ops) != 1 or type(above.ops[0]) not in OPPOSITES or held.dtype == BOOL:
+            return None
+        other = above.comparators[0] if above.left is part else above.left
+        number = other.operand if isinstance(other, ast.UnaryOp) and isinstance(other.op, ast.USub) else other
+        if not (isinstance(number, ast.Constant) and type(number.value) in {int, float}):
+            return None
+        if not is_small(other) and whole and type(number.value) is float:
+            return None
+        part, above, kind = above, parents[id(above)], whole or is_small(other)
+    else:
+        kind = True
+    while isinstance(above, ast.BoolOp) or is_not(above):
+        part, above = above, parents[id(above)]
+    return kind if isinstance(above, (ast.If, ast.IfExp, ast.Assert)) and above.test is part else None
+
+
+def is_small(node: ast.expr) -> bool:
+    """True for a literal that every dtype holds."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    number = node.value if isinstance(node, ast.Constant) else None
+    return type(number) in {int, float} and float(number) == int(number) and abs(number) <= LARGEST  # type: ignore[arg-type]
+
+
+def _is_mended(site: Site, node: ast.If | ast.IfExp | ast.Assert, name: str, held: Value) -> bool:
+    """True where a safe fix takes the place of a test on a tensor of that name, or Dynamo traces it."""
+    if isinstance(node, ast.Assert):
+        return not isinstance(node.test, ast.BoolOp)  # it becomes `torch._assert_async`
+    trial = site.with_env({**site.place.env, name: held}).but(node=node)
+    for rule, asked in worth_asking(type(node).__name__, ("test",), {}):
+        if asked.candidate == "test" and (asked.when is None or asked.when(node)):
+            found = asked.match(trial, node)
+            if found is not None and found.edit is not None and rule.safety_of(found) is Safety.SAFE:
+                return True
+    return False

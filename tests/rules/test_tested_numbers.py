@@ -1,0 +1,117 @@
+"""Numbers and flags that are read out of tensors and then tested: the name holds the tensor, and other fixes the test."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import FEW_SCENARIOS, behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import fixed
+from tests.tools.observe import Scenario
+
+_MODEL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, t: torch.Tensor):
+        {body}
+"""
+_SCENARIOS = [Scenario(), Scenario(True, "leaves")]
+_INPUTS = [
+    "(torch.tensor([1.0, 4.0, -2.0]), torch.tensor([1.0, 0.0, 3.0]))",
+    "(torch.tensor([1.0, 0.1, -0.25]), torch.zeros(3))",
+    "(torch.tensor([0.1, 0.1, 0.1]), torch.tensor([0.1, 0.1, 0.1]))",
+    "(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([float('nan'), 1.0, 1.0]))",
+    "(torch.tensor([1.0, 4.0, -2.0], dtype=torch.bfloat16), torch.tensor([0.1, 0.0, 0.1], dtype=torch.bfloat16))",
+]
+
+
+def model(body: str) -> str:
+    return _MODEL.format(body="\n        ".join(body.strip("\n").split("\n")))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "n = (t > 0).sum().item()\nif n > 0:\n    x = x * 2\nreturn x",
+        "n = int((t > 0).sum())\nif n == 0:\n    return x\nreturn x * 2",
+        "m = t.max().item()\nif m > 0.1:\n    x = x * 2\nreturn x",
+        "m = t.max().item()\nif m >= 0.1:\n    x = x * 2\nelse:\n    x = x * 3\nreturn x + 1",
+        "m = float(t.mean())\ny = x * 3 if not m < 0.1 else x\nreturn y",
+        "any_left = (t > 0).any().item()\nif any_left:\n    x = x * 2\nreturn x",
+        "empty = not bool((t > 0).any())\nif not empty:\n    x = x * 2\nelse:\n    x = x - 1\nreturn x",
+        "same = torch.equal(x, t)\nif same:\n    x = x * 2\nreturn x",
+        "close = torch.allclose(x, t)\nreturn x if close else x * 2",
+        "above = t.max().item() > 0.5\nif above:\n    x = x + 2\nreturn x",
+        "n = (t > 0).sum().item()\nif n > 1:\n    x = x * 2\nif n == 0:\n    x = x - 1\nreturn x",
+    ],
+)
+def test_a_test_further_down_gives_what_eager_mode_gives(body: str) -> None:
+    source = model(body)
+    after, _ = fixed(source)
+    assert "# A 0-dim tensor: its " in after
+    behaves(source, after, _INPUTS, scenarios=FEW_SCENARIOS)
+    compiles(after, _INPUTS, scenarios=_SCENARIOS)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "bad = torch.isnan(t).any().item()\nif bad:\n    raise ValueError('nan')\nreturn x",
+        "good = bool((t < 9).all())\nassert good, 'too large'\nreturn x * 2",
+        "m = t.max().item()\nassert m < 9.5, 'too large'\nreturn x * 2",
+    ],
+)
+def test_a_check_further_down_fails_in_compiled_code_too(body: str) -> None:
+    source = model(body)
+    after, _ = fixed(source)
+    assert "# A 0-dim tensor: its " in after
+    behaves(source, after, _INPUTS, scenarios=FEW_SCENARIOS)
+    compiles(after, _INPUTS[:3], scenarios=_SCENARIOS)
+
+
+_NUMBERS = """
+class Numbers:
+    def __init__(self, number):
+        self.number = number
+
+    def sum(self):
+        return self
+
+    def item(self):
+        return self.number
+"""
+
+
+def test_an_annotation_that_is_wrong_costs_no_more_than_before() -> None:
+    source = model("n = t.sum().item()\nif n > 2:\n    x = x * 2\nreturn x") + _NUMBERS
+    after, _ = fixed(source)
+    assert "isinstance(n, torch.Tensor)" in after
+    inputs = ["(torch.ones(3), Numbers(3))", "(torch.ones(3), Numbers(1))"]
+    behaves(source, after, inputs, scenarios=[Scenario()])
+    compiles(after, inputs, scenarios=[Scenario()])
+
+
+def test_a_tensor_written_in_place_before_the_test_keeps_its_number() -> None:
+    source = model("m = t[0].item()\nx.mul_(2)\nt.add_(5)\nif m > 0.5:\n    x = x / 4\nreturn x")
+    after, _ = fixed(source)
+    behaves(source, after, _INPUTS, scenarios=FEW_SCENARIOS)
+    compiles(after, _INPUTS, strict=False, scenarios=_SCENARIOS)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "n = (t > 0).sum().item()\nif n > 0:\n    print(n)\nreturn x",
+        "n = (t > 0).sum().item()\nif n > 0:\n    x = x * 2\nreturn x, n",
+        "n = (t > 0).sum().item()\nfor _ in range(n):\n    x = x * 2\nif n > 1:\n    x = x - 1\nreturn x",
+        "n = (t > 0).sum().item()\nwhile n > 0:\n    x = x * 2\n    break\nreturn x",
+        "flag = bool((t > 0).any())\nself.flag = flag\nif flag:\n    x = x * 2\nreturn x",
+    ],
+)
+def test_another_use_of_the_number_keeps_it(body: str) -> None:
+    source = model(body)
+    after, _ = fixed(source, select=("GM401",))
+    assert after == source
