@@ -23,7 +23,7 @@ from graphmend_codemod.analysis.literals import number_of
 from graphmend_codemod.analysis.patterns import all_given, expanded_like, is_name, same
 from graphmend_codemod.analysis.shape_needs import ShapeNeed
 from graphmend_codemod.analysis.torch_api import NOT_FOR_EMPTY
-from graphmend_codemod.analysis.values import Value, ValueKind, is_floating_dtype
+from graphmend_codemod.analysis.values import Value, ValueKind, is_bool_or_byte, is_floating_dtype
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.interpreter import Env, Evaluator
@@ -367,7 +367,7 @@ def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, firs
     computed = not isinstance(first, (ast.Name, ast.Attribute))
     quotient = isinstance(first, ast.BinOp) and isinstance(first.op, ast.Div)  # floating or complex, whatever it is of
     floating = is_floating_dtype(value.dtype) or name in _ANY_DTYPE or quotient
-    floating = floating or (computed and name in OF_ANY_DTYPE)
+    floating = floating or (computed and name in OF_ANY_DTYPE) or name == "where"
     needs = frozenset() if floating else frozenset({short(first)})
     shapes = _shapes(evaluator, node, env, name, first)
     raises = None if shapes is not None else _why_it_may_raise(evaluator, node, env, name, first)
@@ -394,6 +394,10 @@ def _why_it_may_raise(evaluator: Evaluator, node: ast.Call, env: Env, name: str,
     if name in torch_api.BINARY | torch_api.TO_BOOL and rest:
         found = _elementwise(evaluator, [first, *rest], env, ast.unparse(node))
         return _may_not_broadcast(ast.unparse(node)) if found.needs_shapes else found.raises
+    if name == "where" and [*node.args] == [first, *rest] and len(rest) == 2 and not node.keywords:
+        found = _elementwise(evaluator, [first, *rest], env, ast.unparse(node))
+        mismatch = _may_not_broadcast(ast.unparse(node)) if found.needs_shapes else found.raises
+        return mismatch if is_bool_or_byte(evaluator.value(first, env).dtype) else unclear
     if name in torch_api.REDUCTIONS:
         return unclear if numbers or dimension is not None or name in NOT_FOR_EMPTY else None
     if name == "masked_fill":

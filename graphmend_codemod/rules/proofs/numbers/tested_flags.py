@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.patterns import is_not
-from graphmend_codemod.analysis.values import BOOL, SCALAR, Value, ValueKind
+from graphmend_codemod.analysis.values import BOOL, SCALAR, ValueKind
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import two_paths, under
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -25,7 +25,7 @@ def kept_flag(site: Site, node: ast.Assign) -> Edit | None:
     target = node.targets[0]
     if len(node.targets) != 1 or not isinstance(target, ast.Name) or not _is_flag(site, node.value):
         return None
-    held = Value(ValueKind.TENSOR, dtype=BOOL, shape=SCALAR, grad=False, hint=True)
+    held = site.evaluator.names.tensor(BOOL, SCALAR, hint=True)
     test = number_read(site, node.value, _TRUTH) or node.value
     condition = split(site, test)
     if condition is None or condition.static or condition.hazards.impure is not None:
