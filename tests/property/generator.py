@@ -125,6 +125,7 @@ class _Generator(Branches, Readings, Scripts):
             (52, self.number),
             (7, self.mask_or_none),
             (5, self.growing),
+            (12, self.tested),
             (4, self.cut_table),
             (6, self.found_places),
             (6, self.rows_filled),

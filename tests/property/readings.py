@@ -104,6 +104,31 @@ MASKS_OR_NONE = (
 )
 """Masks, ones and None for a layer that leaves out products with ones. No mask has more rows than what it masks."""
 
+TESTED = (
+    "seen = {found}\nif {test}:\n    {body}",
+    "seen = {found}\nif {test}:\n    {body}\nelse:\n    {u} = {u} + 1",
+    "seen = {found}\n{t} = {t} * 2.0 if {test} else {t}.exp()",
+    "seen = {found}\n{t}.add_(1)\nif {test}:\n    {body}",
+    "seen = {found}\nif {test}:\n    {body}\nif seen:\n    {u} = {u} * 0.5",
+    "seen = {found}\nassert {test}, 'not seen'",
+    "seen = {found}\nif {test}:\n    raise ValueError('seen')",
+    "seen = {found}\nif {test}:\n    return {t} * 0.5",
+)
+"""Numbers and flags in names that are tested further down."""
+TESTED_VALUES = (
+    *("{m}.sum().item()", "int({m}.sum())", "{t}.mean().item()", "float({t}.abs().max())", "{t}.long().sum().item()"),
+    *("bool({m}.any())", "not {m}.all().item()", "torch.equal({t}, {u})", "torch.allclose({t}, {u})"),
+    *("{t}.max().item() > 1", "{m}.any().item()", "torch.is_nonzero({t}.sum())", "not bool({t}.isnan().any())"),
+)
+TESTS = ("seen", "not seen", "seen > 0", "seen >= 0.5", "seen == 0", "seen < 3", "seen and flag", "0.1 > seen")
+TESTED_BODIES = (
+    "{t} = {t} * 2.0",
+    "{t} = {t}.exp()",
+    "{t} = {t} / seen",
+    "{t} = torch.where({m}, {t}, -{t})",
+    "{u} = {t} + {u}",
+)
+
 GROWING = (
     "grown = {t}.shape[-1]\nif {test}:\n    grown = grown + 1\n"
     "{t} = {t} * (torch.arange(4, device={t}.device) * grown)",

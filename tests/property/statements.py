@@ -178,6 +178,11 @@ class Readings(Texts):
         test = self.pick(["{m}.any()", "{m}.sum().item() < 3", "({t} > 0).all()", "flag and {m}.any()"])
         return [self.reading(readings.GROWING, {"test": test, "by": self.pick(["1", "1", "2"])})]
 
+    def tested(self, depth: int) -> list[Statement]:
+        """A number or flag of a tensor that is tested further down."""
+        pieces = {"found": readings.TESTED_VALUES, "test": readings.TESTS, "body": readings.TESTED_BODIES}
+        return [self.reading(readings.TESTED, {name: self.pick(each) for name, each in pieces.items()})]
+
     def cut_table(self, depth: int) -> list[Statement]:
         return [self.reading(readings.CUT_TABLES, {"places": self.pick(readings.PICKS)})]
 

@@ -1,4 +1,4 @@
-"""item-in-arithmetic (GM401): `.item()` whose result is only used in tensor arithmetic.
+"""item-in-arithmetic (GM401): `.item()` whose result is only used in tensor arithmetic, or is tested.
 
 `scale = x.max().item(); x / scale` waits for the device and breaks the graph, and the 0-dim tensor itself would
 do. Under `torch.compile` it stays a tensor; eager mode reads the number, as before. `.item()` cuts the gradient, so the
@@ -9,6 +9,10 @@ A 0-dim tensor means the same where it is compared to decide an error (GM301 the
 arithmetic with a tensor of its own dtype: with another one, a Python number would leave the other's dtype alone and a
 tensor might not. An integer may divide any tensor (`loss.sum() / max(valid.sum().item(), 1)`), since that gives a float
 in any case. Numbers that are used as sizes, in Python arithmetic or as arguments of functions are left alone.
+
+A name that is tested (`if n > 0:`, `y = a if n > 0 else b`) holds the tensor where other fixes mend each of these
+tests, and so does a flag that a tensor decides: `empty = not bool(mask.any())`, `same = torch.equal(x, y)`. What is
+compared with anything but a small integer is of float64, as Python's number is.
 
 So it is where no name comes between: `x / t.item()`, `x.clamp(low.item(), high.item())`. What such a statement does
 not prove is asked for: that both are tensors, the number's 0-dim, of one dtype and on one device. A bound that half
