@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tests.property import grammar, readings, surroundings
@@ -181,7 +182,8 @@ class Readings(Texts):
     def tested(self, depth: int) -> list[Statement]:
         """A number or flag of a tensor that is tested further down."""
         pieces = {"found": readings.TESTED_VALUES, "test": readings.TESTS, "body": readings.TESTED_BODIES}
-        return [self.reading(readings.TESTED, {name: self.pick(each) for name, each in pieces.items()})]
+        read = self.reading(readings.TESTED, {name: self.pick(each) for name, each in pieces.items()})
+        return [Simple(re.sub(r"\bseen\b", f"seen_{self.pick('123456789')}", read.text))]
 
     def cut_table(self, depth: int) -> list[Statement]:
         return [self.reading(readings.CUT_TABLES, {"places": self.pick(readings.PICKS)})]
