@@ -1,4 +1,4 @@
-"""Numbers and flags that are read out of tensors and then tested: the name holds the tensor, and other fixes the test."""
+"""Numbers and flags that are read out of tensors and tested: names hold the tensors, and other fixes mend the tests."""
 
 from __future__ import annotations
 

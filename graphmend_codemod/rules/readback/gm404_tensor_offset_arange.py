@@ -56,7 +56,7 @@ def shifted_range(site: Site, node: ast.Assign) -> Diagnostic | None:
         return Diagnostic(message, declined=reason)
     facts = [f"isinstance({start.id}, {site.torch}.Tensor)"] if value.hint or not value.is_single else []
     facts += [] if value.is_single else [f"{start.id}.dim() == 0"]
-    facts += [] if value.dtype == INT64 else [f"{start.id}.dtype == {site.torch}.int64"]
+    facts += [] if value.dtype == INT64 and not value.hint else [f"{start.id}.dtype == {site.torch}.int64"]
     device = keyword(call, "device")
     moved = f"{start.id}.to({site.text(device)})" if device is not None else start.id
     facts += [] if device is not None else [f'{start.id}.device.type == "cpu"']

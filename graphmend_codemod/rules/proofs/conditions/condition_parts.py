@@ -138,7 +138,8 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
     # A tensor and a number may compare in another precision than two numbers: eager mode keeps its own text.
     hazards = speculation.Hazards(raises=f"`{speculation.short(node)}` compares Python numbers")
     inverse = f"{left} {opposite} {right}"
-    whole = all(site.value(inner).dtype in (BOOL, INT64) for inner in found if inner is not None)
+    values = [site.value(inner) for inner in found if inner is not None]
+    whole = all(value.dtype == BOOL or (value.dtype == INT64 and not value.hint) for value in values)
     if not whole and sign not in {"==", "!="}:
         inverse = f"~({text})"  # nan is neither more nor less
     return Part(text, f"({text})", inverse, hazards=hazards, facts=tuple(facts), any_shape=bool(flags))
