@@ -266,6 +266,8 @@ def tensor_function(
     if name in torch_api.FUNCTIONS_RETURNING_TENSOR or name.startswith("new_"):
         keeps = name in torch_api.LAYOUT and not (name == "view" and _may_give_dtype(evaluator, node, env, rest))
         shape = base.shape if name in torch_api.SAME_IF_FLOATING else None
+        if name in {"reshape", "view"} and len(rest) == 1 and isinstance(rest[0], ast.Tuple) and not rest[0].elts:
+            shape = SCALAR
         return names.tensor(base.dtype if keeps else None, shape, grad=base.grad, fresh=True)
     return UNKNOWN
 

@@ -170,8 +170,8 @@ class Outline(NamedTuple):
 
     `conditional_lines` are the lines of conditional expressions, in order; `words` the names read or behind a dot, with
     the lines where these expressions begin, and under `INDEXED` those of subscripts whose index is no constant. `notes`
-    are for what rules look for here, once. `decisions` are `and`, `or` and chained comparisons, `asked` are attributes
-    that arrays of NumPy have, too, and `grad_fn`.
+    are for what rules look for here, once. `decisions` are `and`, `or`, `not` and chained comparisons, `asked` are
+    attributes that arrays of NumPy have, too, and `grad_fn`.
     """
 
     names: frozenset[str]
@@ -184,7 +184,7 @@ class Outline(NamedTuple):
     calls: Sequence[ast.Call] = ()
     subscripts: Sequence[ast.Subscript] = ()
     assignments: Sequence[ast.Assign] = ()
-    decisions: Sequence[ast.BoolOp | ast.Compare] = ()
+    decisions: Sequence[ast.BoolOp | ast.Compare | ast.UnaryOp] = ()
     asked: Sequence[ast.Attribute] = ()
 
 
@@ -204,7 +204,7 @@ def outline(function: FunctionNode) -> Outline:
     rare: list[Any] = []
     words: dict[str, list[int]] = {}
     kept: dict[type[ast.AST], list[Any]] = {
-        ast.Subscript: [], ast.Assign: [], ast.BoolOp: [], ast.Compare: [], ast.Attribute: []
+        ast.Subscript: [], ast.Assign: [], ast.BoolOp: [], ast.Compare: [], ast.Attribute: [], ast.UnaryOp: []
     }  # fmt: skip
     calls: list[ast.Call] = []
     inside: list[ast.AST] = []
@@ -268,9 +268,14 @@ def _outlined(
         calls,
         kept[ast.Subscript],
         kept[ast.Assign],
-        [*kept[ast.BoolOp], *(node for node in kept[ast.Compare] if len(node.ops) > 1)],
+        _decisions(kept),
         kept[ast.Attribute],
     )
+
+
+def _decisions(kept: dict[type[ast.AST], list[Any]]) -> list[Any]:
+    chained = [node for node in kept[ast.Compare] if len(node.ops) > 1]
+    return [*kept[ast.BoolOp], *chained, *(node for node in kept[ast.UnaryOp] if node.op.__class__ is ast.Not)]
 
 
 def _bound_by(rare: list[Any], names: set[str]) -> frozenset[str]:

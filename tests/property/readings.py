@@ -118,6 +118,13 @@ TESTED = (
 TESTED_VALUES = (
     *("{m}.sum().item()", "int({m}.sum())", "{t}.mean().item()", "float({t}.abs().max())", "{t}.long().sum().item()"),
     *("bool({m}.any())", "not {m}.all().item()", "torch.equal({t}, {u})", "torch.allclose({t}, {u})"),
+    *(
+        "not {m}.any()",
+        "{m}.any() and {t}.sum() > 0",
+        "flag and {m}.all()",
+        "0 < {t}.max() < 3",
+        "{t}.isnan().any() or flag",
+    ),
     *("{t}.max().item() > 1", "{m}.any().item()", "torch.is_nonzero({t}.sum())", "not bool({t}.isnan().any())"),
 )
 TESTS = ("seen", "not seen", "seen > 0", "seen >= 0.5", "seen == 0", "seen < 3", "seen and flag", "0.1 > seen")

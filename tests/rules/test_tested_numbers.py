@@ -44,6 +44,11 @@ def model(body: str) -> str:
         "empty = not bool((t > 0).any())\nif not empty:\n    x = x * 2\nelse:\n    x = x - 1\nreturn x",
         "same = torch.equal(x, t)\nif same:\n    x = x * 2\nreturn x",
         "close = torch.allclose(x, t)\nreturn x if close else x * 2",
+        "empty = not (t > 0).any()\nif empty:\n    x = x * 2\nreturn x",
+        "empty = t.numel() == 0 or not (t > 0).any()\nreturn x if empty else x * 2",
+        "some = self.training and (t > 0).any()\nif some:\n    x = x * 2\nreturn x + 1",
+        "some = t is not None and t.max() > 0.5 and x.sum() > 0\nif some:\n    x = x * 2\nreturn x",
+        "inside = 0 < t.max() < 2\nif inside:\n    x = x * 2\nelse:\n    x = x + 1\nreturn x",
         "above = t.max().item() > 0.5\nif above:\n    x = x + 2\nreturn x",
         "n = (t > 0).sum().item()\nif n > 1:\n    x = x * 2\nif n == 0:\n    x = x - 1\nreturn x",
     ],
@@ -60,6 +65,7 @@ def test_a_test_further_down_gives_what_eager_mode_gives(body: str) -> None:
     "body",
     [
         "bad = torch.isnan(t).any().item()\nif bad:\n    raise ValueError('nan')\nreturn x",
+        "bad = t.isnan().any() or t.isinf().any()\nif bad:\n    raise ValueError('bad')\nreturn x",
         "good = bool((t < 9).all())\nassert good, 'too large'\nreturn x * 2",
         "m = t.max().item()\nassert m < 9.5, 'too large'\nreturn x * 2",
     ],
@@ -70,6 +76,38 @@ def test_a_check_further_down_fails_in_compiled_code_too(body: str) -> None:
     assert "# A 0-dim tensor: its " in after
     behaves(source, after, _INPUTS, scenarios=FEW_SCENARIOS)
     compiles(after, _INPUTS[:3], scenarios=_SCENARIOS)
+
+
+_FLAG = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("made", torch.tensor(False))
+        self.register_buffer("number", torch.tensor(0.25))
+
+    def forward(self, x: torch.Tensor, t: torch.Tensor):
+        {body}
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "made = bool(self.made)\nself.made.fill_(True)\nif not made:\n    x = x * 2\nreturn x",
+        "number = self.number.item()\nself.number.mul_(3)\nif number > 0.5:\n    x = x * 2\nreturn x",
+        "flag = (t > 0).any()\nkept = bool(flag)\nflag.logical_not_()\nif kept:\n    x = x * 2\nreturn x",
+    ],
+)
+def test_what_is_written_before_the_test_does_not_count(body: str) -> None:
+    source = _FLAG.format(body="\n        ".join(body.split("\n")))
+    after, _ = fixed(source)
+    assert "# A 0-dim tensor: its " in after
+    behaves(source, after, _INPUTS[:3], scenarios=FEW_SCENARIOS)
+    compiles(after, _INPUTS[:3], strict=False, scenarios=[*_SCENARIOS, Scenario(False, "off")])
 
 
 _NUMBERS = """

@@ -22,6 +22,7 @@ from graphmend_codemod.project.summary.body import Body, is_moved_mask
 from graphmend_codemod.project.summary.calls import asks_reduced, call, decision, is_extreme
 from graphmend_codemod.project.summary.candidates import CASTS, COUNT, FOREIGN, GRIDS
 from graphmend_codemod.project.summary.context_managers import caught_by, may_exist
+from graphmend_codemod.project.summary.numbers import is_reduced
 from graphmend_codemod.project.summary.spelling import dotted
 
 _IGNORED_FIELDS = frozenset({"ctx", "op", "ops", "type_comment", "kind", "conversion", "annotation", "type_params"})
@@ -141,6 +142,8 @@ def _binary(node: ast.BinOp, body: Body, stack: list[Any]) -> None:
 
 
 def _unary(node: ast.UnaryOp, body: Body, stack: list[Any]) -> None:
+    if type(node.op) is ast.Not:
+        body.value = body.value or asks_reduced(node) or is_reduced(node.operand)
     stack.append(node.operand)
 
 

@@ -64,7 +64,7 @@ QUESTIONS = {
         ("readback.gm404_tensor_offset_arange", 0, "", "arange"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
         ("readback.gm402_tensor_as_integer", 1, "", "tolist"),
-        ("readback.gm401_item_in_arithmetic", 0, "", "allclose bool equal is_nonzero item"),
+        ("readback.gm401_item_in_arithmetic", 0, "", "all allclose any bool equal is_nonzero item max mean min norm sum"),
         ("readback.gm401_item_in_arithmetic", 1, "", "float int item"),
         ("readback.gm401_item_in_arithmetic", 2, "", "float int item"),
         ("side_effects.gm203_requires_grad", 0, "", "requires_grad requires_grad_"),

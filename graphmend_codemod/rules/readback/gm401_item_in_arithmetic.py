@@ -92,11 +92,12 @@ rule = Rule(
 
 _ITEM = frozenset({"item"})
 _REDUCES = frozenset({"max", "amax", "min", "amin", "sum", "mean", "argmax", "argmin"})
+_FLAGS = ("all", "allclose", "any", "bool", "equal", "is_nonzero", "item", "max", "mean", "min", "norm", "sum")
 _READS_BACK = "converts a tensor to a Python scalar (device sync)"
 _COMMENT = "# A 0-dim tensor: its number would have to be read back to Python."
 
 
-@rule.on(ast.Assign, words=("item", "bool", "equal", "allclose", "is_nonzero"), here=True)
+@rule.on(ast.Assign, words=_FLAGS, here=True)
 def flag_in_a_name(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`empty = not bool(mask.any())`, `same = torch.equal(x, y)`."""
     from graphmend_codemod.rules.proofs.numbers.tested_flags import kept_flag  # a commit hook waits for it

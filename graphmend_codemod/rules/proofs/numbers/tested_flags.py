@@ -28,7 +28,7 @@ def kept_flag(site: Site, node: ast.Assign) -> Edit | None:
     held = site.evaluator.names.tensor(BOOL, SCALAR, hint=True)
     test = number_read(site, node.value, _TRUTH) or node.value
     condition = split(site, test)
-    if condition is None or condition.static or condition.hazards.impure is not None:
+    if condition is None or condition.hazards.impure is not None or condition.skipped is not None:
         return None
     if not is_served(site, target.id, held):
         return None
@@ -37,16 +37,25 @@ def kept_flag(site: Site, node: ast.Assign) -> Edit | None:
         asked += bool_checks(site, list(condition.tensors))
     except NotProven:
         return None
-    header = site.header("if", [site.compiling, *dict.fromkeys(asked)])
-    return two_paths(site, node, (under(header, _COMMENT, f"{target.id} = {condition.choice}"),))
+    static = [site.operand_of_and(operand) for operand in condition.static]
+    header = site.header("if", [site.compiling, *static, *dict.fromkeys(asked)])
+    return two_paths(site, node, (under(header, _COMMENT, f"{target.id} = {_copied(condition.choice)}"),))
+
+
+def _copied(text: str) -> str:
+    """The text of a tensor of its own: what is written into another one later must not count."""
+    node = ast.parse(text, mode="eval").body
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "reshape":
+        node = node.func.value
+    return f"{text}.clone()" if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else text
 
 
 def _is_flag(site: Site, node: ast.expr) -> bool:
-    """True for what is a bool of Python in eager mode, and is computed from a tensor."""
-    if is_not(node):
+    """True for what asks a tensor for its truth, or makes a bool of Python of it."""
+    if is_not(node) or isinstance(node, ast.BoolOp):
         return True
     if isinstance(node, ast.Compare):
-        return site.value(node).kind is ValueKind.PYTHON
+        return len(node.ops) > 1 or site.value(node).kind is ValueKind.PYTHON
     if not isinstance(node, ast.Call):
         return False
     read = number_read(site, node, _TRUTH)

@@ -1,4 +1,4 @@
-"""`and`, `or` and chained comparisons outside of tests: their operands become Python bools all the same."""
+"""`and`, `or`, `not` and chained comparisons outside of tests: operands become Python bools all the same."""
 
 from __future__ import annotations
 
@@ -14,22 +14,28 @@ from graphmend_codemod.rules.proofs.untraced.tests import tested
 _BRANCHES = (ast.If, ast.While, ast.Assert)
 
 
-def decided(site: Site, node: ast.BoolOp | ast.Compare) -> Untraced | None:
-    """`ok = (x > 0).all() and (y > 0).all()`, `0 < x.sum() < 1`: what a test of its own decides by has rules."""
+def decided(site: Site, node: ast.BoolOp | ast.Compare | ast.UnaryOp) -> Untraced | None:
+    """`ok = (x > 0).all() and (y > 0).all()`, `0 < x.sum() < 1`, `empty = not mask.any()`.
+
+    What a test of its own decides by has rules.
+    """
     statement = site.place.statement
     if isinstance(statement, _BRANCHES) or any(_holds(each, node) for each in _tests(site, statement)):
         return None
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         return None
+    way_out = "combine tensors with `&`"
     if isinstance(node, ast.BoolOp):
         deciding: list[ast.expr] = node.values[:-1]
-        sign = "&" if isinstance(node.op, ast.And) else "|"
+        way_out = way_out if isinstance(node.op, ast.And) else "combine tensors with `|`"
+    elif isinstance(node, ast.UnaryOp):
+        deciding, way_out = [node.operand], "write `torch.logical_not(...)`"
     else:
-        deciding, sign = [ast.copy_location(ast.Compare(node.left, node.ops[:1], node.comparators[:1]), node)], "&"
+        deciding = [ast.copy_location(ast.Compare(node.left, node.ops[:1], node.comparators[:1]), node)]
     for each in deciding:
         found = tested(site, each) or seeming(site, each)
         if found is not None or reads_tensor(site, each):
-            advice = f"`{speculation.short(each)}` is a tensor, or may be one; manually combine tensors with `{sign}`"
+            advice = f"`{speculation.short(each)}` is a tensor, or may be one; manually {way_out}"
             return Untraced(node, "converts a tensor to a Python bool (data-dependent branch)", advice)
     return None
 

@@ -203,7 +203,7 @@ def break_at(site: Site, node: ast.expr) -> Untraced | None:
 
 def break_among(site: Site, node: ast.expr, calls: Sequence[Ask]) -> Untraced | None:
     """What cannot be traced of a call or a subscript, where only these kinds of calls are asked for, in order."""
-    if isinstance(node, (ast.BoolOp, ast.Compare)):
+    if isinstance(node, (ast.BoolOp, ast.Compare, ast.UnaryOp)):
         return decided(site, node)
     if isinstance(node, ast.Attribute):
         return asked_for_history(site, node) or asked_of_array(site, node)
