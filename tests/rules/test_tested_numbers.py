@@ -37,6 +37,7 @@ def model(body: str) -> str:
     [
         "n = (t > 0).sum().item()\nif n > 0:\n    x = x * 2\nreturn x",
         "n = int((t > 0).sum())\nif n == 0:\n    return x\nreturn x * 2",
+        "n = int(t.long().sum())\nif n == 0:\n    return x\nreturn x * 2",
         "m = t.max().item()\nif m > 0.1:\n    x = x * 2\nreturn x",
         "m = t.max().item()\nif m >= 0.1:\n    x = x * 2\nelse:\n    x = x * 3\nreturn x + 1",
         "m = float(t.mean())\ny = x * 3 if not m < 0.1 else x\nreturn y",
@@ -108,6 +109,41 @@ def test_what_is_written_before_the_test_does_not_count(body: str) -> None:
     assert "# A 0-dim tensor: its " in after
     behaves(source, after, _INPUTS[:3], scenarios=FEW_SCENARIOS)
     compiles(after, _INPUTS[:3], strict=False, scenarios=[*_SCENARIOS, Scenario(False, "off")])
+
+
+_ONE_ELEMENT = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("number", torch.full((1,), 2.0))
+        self.register_buffer("count", torch.ones(1, dtype=torch.long))
+
+    def forward(self, x: torch.Tensor):
+        {body}
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "n = self.number.item()\nreturn x.sum() / n",
+        "n = max(self.number.item(), 1)\nreturn x.sum() * n",
+        "n = self.number.item()\ny = x.sum()\nif n > 1:\n    y = y / n\nreturn y",
+        "n = int(self.count)\ny = x.sum()\nif n > 0:\n    y = y * 2\nreturn y",
+        "return x.sum().clamp(max=self.number.item())",
+    ],
+)
+def test_a_number_has_no_dimensions_though_its_buffer_has_one(body: str) -> None:
+    source = _ONE_ELEMENT.format(body="\n        ".join(body.split("\n")))
+    after, _ = fixed(source)
+    assert after != source
+    inputs = ["torch.tensor([1.0, 4.0, -2.0])", "torch.tensor(3.0)"]
+    behaves(source, after, inputs, scenarios=FEW_SCENARIOS)
+    compiles(after, inputs, strict=False, scenarios=_SCENARIOS)
 
 
 _NUMBERS = """

@@ -65,6 +65,7 @@ from graphmend_codemod.rules.proofs.conditions.type_conditions import (
     own_memory,
     tensor_facts,
     tensors_below,
+    without_dimensions,
 )
 from graphmend_codemod.rules.proofs.numbers.kept_operands import (
     asked_double,
@@ -157,7 +158,7 @@ def _kept(site: Site, node: ast.Assign) -> Diagnostic | None:
     if site.value(tensor).dtype == BOOL:
         return None
     message = f"{_READS_BACK}: `{speculation.short(node.value)}`"
-    reason, wider = use_of(site, read, target.id, tensor)
+    reason, wider, whole = use_of(site, read, target.id, tensor)
     if reason is not None:
         from graphmend_codemod.rules.proofs.numbers.kept_positions import position_kept  # a commit hook waits for it
 
@@ -168,13 +169,14 @@ def _kept(site: Site, node: ast.Assign) -> Diagnostic | None:
         return Diagnostic(message, edit=edit) if edit is not None else Diagnostic(message, declined=reason)
     try:
         wide = () if exact else (asked_wide(site, tensor),)
-        wide = (*wide, *(asked_double(site, tensor) if wider else ()))
+        wide = (*wide, *(asked_double(site, tensor) if wider else ()), *filter(None, [whole]))
         facts = dict.fromkeys([*tensor_facts(site, tensor), *wide, *_facts_of_others(site, target.id, tensor)])
     except NotProven as unproven:
         return Diagnostic(message, declined=str(unproven))
     cut = ".detach()" if site.value(tensor).grad and not site.no_grad else ""
     changed = f"{cut}{bound}{'.double()' if wider else ''}"
-    kept = f"{site.operand(tensor)}{changed}" if changed else site.text(tensor)
+    bare = site.value(tensor).is_single and not changed
+    kept = site.text(tensor) if bare else f"{without_dimensions(site, tensor)}{changed}"
     kept = kept if bound else own_memory(site, tensor, kept)
     header = site.header("if", [site.compiling, *facts])
     return Diagnostic(message, edit=two_paths(site, node, (under(header, _COMMENT, f"{target.id} = {kept}"),)))

@@ -127,7 +127,7 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
             return None
     facts: list[str] = []
     for inner, side in zip(found, sides, strict=True):
-        fact = _whole_number(site, side, inner) if inner is not None else ""
+        fact = whole_number(site, side, inner) if inner is not None else ""
         if fact is None:
             impure = f"`{speculation.short(side)}` truncates to an integer, and its dtype is unknown"
             return Part("", "", "", hazards=speculation.Hazards(impure=impure))
@@ -145,7 +145,7 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
     return Part(text, f"({text})", inverse, hazards=hazards, facts=tuple(facts), any_shape=bool(flags))
 
 
-def _whole_number(site: Site, side: ast.expr, inner: ast.expr) -> str | None:
+def whole_number(site: Site, side: ast.expr, inner: ast.expr) -> str | None:
     """The trace-time condition under which `int(t)` is the number in `t`, empty if it always is, None if none is known.
 
     An integer dtype is asked of what `max` and `min` were taken of.

@@ -100,6 +100,11 @@ def tensors_below(site: Site, node: ast.expr) -> list[str]:
     return list(asked)
 
 
+def without_dimensions(site: Site, node: ast.expr) -> str:
+    """The text of a tensor of one element as an operand, 0-dim as a number is, whatever a buffer's shape is."""
+    return site.operand(node) if site.value(node).is_single else f"{site.operand(node)}.reshape(())"
+
+
 def own_memory(site: Site, node: ast.expr, text: str) -> str:
     """`text` of a 0-dim tensor, copied unless it is certainly new: what is written into it later must not count."""
     new = isinstance(node, (ast.BinOp, ast.Compare))

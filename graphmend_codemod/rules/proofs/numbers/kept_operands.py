@@ -15,7 +15,7 @@ from graphmend_codemod.analysis.values import BOOL, SCALAR, Value, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition_parts import number_of
-from graphmend_codemod.rules.proofs.conditions.type_conditions import own_memory, tensor_facts
+from graphmend_codemod.rules.proofs.conditions.type_conditions import own_memory, tensor_facts, without_dimensions
 from graphmend_codemod.rules.proofs.number_read import number_read
 from graphmend_codemod.rules.proofs.untraced.guesses import seems_tensor
 
@@ -276,7 +276,7 @@ def _kept(site: Site, node: ast.stmt, asked: list[str]) -> Kept | None:
         wide = () if exact else (asked_wide(site, tensor),)
         facts |= dict.fromkeys([*tensor_facts(site, tensor), *tensor_facts(site, beside), *asked, *wide, *needs])
         cut = ".detach()" if site.value(tensor).grad and not site.no_grad else ""
-        text = f"{site.operand(tensor)}{cut}{bound}"
+        text = f"{without_dimensions(site, tensor)}{cut}{bound}"
         written[id(whole)] = (whole, text if bound else own_memory(site, tensor, text))
     return Kept(reads[0][0], tuple(_ordered(list(facts))), written)
 

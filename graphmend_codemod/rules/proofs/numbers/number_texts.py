@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.values import BOOL, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition_parts import OPPOSITES, number_of
-from graphmend_codemod.rules.proofs.conditions.type_conditions import own_memory, tensor_facts
+from graphmend_codemod.rules.proofs.conditions.type_conditions import own_memory, tensor_facts, without_dimensions
 from graphmend_codemod.rules.proofs.numbers.chosen_numbers import moves
 from graphmend_codemod.rules.proofs.numbers.kept_operands import counts_bools, is_whole, keeps_dtype
 
@@ -271,7 +271,7 @@ class NumberTexts:
                 self.ask(f"not {each}.is_complex()")
         cut = ".detach()" if value.grad and not there.no_grad else ""
         # What is of float64 already is not copied by `double()`.
-        text = f"{own_memory(there, tensor, there.operand(tensor) + cut)}.double()"
+        text = f"{own_memory(there, tensor, without_dimensions(there, tensor) + cut)}.double()"
         small = value.is_floating or value.dtype in _SMALL or counts_bools(there, tensor)
         known = not names or (value.dtype or "").startswith("torch.") or is_whole(there, tensor)
         wide = frozenset() if small else frozenset(["1"] if known else names)

@@ -11,6 +11,7 @@ from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions.condition_parts import whole_number
 from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
 from graphmend_codemod.rules.proofs.numbers.kept_operands import (
     is_whole,
@@ -21,10 +22,14 @@ from graphmend_codemod.rules.proofs.numbers.tested_numbers import is_small, test
 
 
 class Use(NamedTuple):
-    """Why a name cannot hold the tensor in place of its number, if so; `wide` where it has to be one of float64."""
+    """Why a name cannot hold the tensor in place of its number, if so.
+
+    `wide` where it has to be one of float64, `fact` is a condition under which the tensor is of integers.
+    """
 
     reason: str | None = None
     wide: bool = False
+    fact: str = ""
 
 
 def use_of(site: Site, value: ast.expr, name: str, tensor: ast.expr) -> Use:
@@ -33,10 +38,15 @@ def use_of(site: Site, value: ast.expr, name: str, tensor: ast.expr) -> Use:
         return Use(reason)
     held = site.value(tensor)._replace(grad=False, roots=frozenset(), hint=False)
     found = tested(site, name, held, is_whole(site, tensor))
-    kept = keeps_dtype(site, value, tensor)
-    if not kept and (found.reads != _reads(site, name) or number_read(site, value, INTEGER_CAST) is not None):
+    kept, alone = keeps_dtype(site, value, tensor), found.reads == _reads(site, name)
+    if alone and not kept and number_read(site, value, INTEGER_CAST) is not None:
+        fact, found = whole_number(site, value, tensor), tested(site, name, held, True)
+        if fact and found.exact:
+            return Use(fact=fact)
         return Use(f"`{speculation.short(value)}` changes the number")
-    if found.reads == _reads(site, name):
+    if not (kept or alone):
+        return Use(f"`{speculation.short(value)}` changes the number")
+    if alone:
         return Use(wide=not (kept and found.exact))
     return Use(_misused(site, name, tensor, found.reads if found.exact else frozenset()))
 
