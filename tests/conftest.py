@@ -9,7 +9,7 @@ import pytest
 
 
 def pytest_collection_finish() -> None:
-    """Keep Python's garbage collector from looking at all of torch again and again: a fifth of the time of most tests."""
+    """Keep the garbage collector from looking at all of torch again and again: a fifth of the time of most tests."""
     gc.collect()
     gc.freeze()
 
