@@ -22,6 +22,7 @@ from graphmend_codemod.analysis.values import (
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.interpreter import Env, Evaluator
+    from graphmend_codemod.project.index.facts import FunctionFacts
 
 _PYTHON_BUILTINS = frozenset(
     "len int float bool str range sorted round divmod hash id repr type format hasattr callable issubclass".split()
@@ -88,7 +89,7 @@ def _resolved_call(evaluator: Evaluator, node: ast.Call, env: Env, qualified: st
     if facts is not None:
         if facts.compiling_predicate:
             return Value(ValueKind.PYTHON, truth=True, origin=Origin.META, compiling=True)
-        return annotated.value_of(facts.returns, evaluator.names)
+        return _project_result(evaluator, facts, node, env)
     if evaluator.scope.index.class_facts(qualified) is not None:
         return Value(ValueKind.UNKNOWN, instance_of=qualified)
     if qualified.rpartition(".")[2] in torch_api.PREDICATES_ELSEWHERE:
@@ -96,6 +97,30 @@ def _resolved_call(evaluator: Evaluator, node: ast.Call, env: Env, qualified: st
     if qualified.partition(".")[0] in {"math", "os", "sys", "time", "operator"}:
         return python()
     return UNKNOWN
+
+
+def _project_result(evaluator: Evaluator, facts: FunctionFacts, node: ast.Call, env: Env) -> Value:
+    """What a function of the project returns: by its annotation, else by its text where that gives a tensor.
+
+    The text is a hint as an annotation is: a header asks for it.
+    """
+    value = annotated.value_of(facts.returns, evaluator.names)
+    kind, _, needed = facts.gives.partition(":")
+    told = value.kind is not ValueKind.UNKNOWN or value.instance_of is not None
+    if not kind or told or not all(_is_given_tensor(evaluator, facts, node, env, each) for each in needed.split(",")):
+        return value
+    return evaluator.names.tensor(BOOL if kind == "mask" else None, hint=True)
+
+
+def _is_given_tensor(evaluator: Evaluator, facts: FunctionFacts, node: ast.Call, env: Env, name: str) -> bool:
+    """True where the call gives this parameter a tensor; the empty name stands for none."""
+    if not name:
+        return True
+    position = facts.parameters.index(name) if name in facts.parameters else len(node.args)
+    if any(isinstance(each, ast.Starred) for each in node.args[: position + 1]):
+        return False
+    given = node.args[position] if position < len(node.args) else keyword(node, name)
+    return given is not None and evaluator.value(given, env).is_tensor
 
 
 def _builtin(evaluator: Evaluator, name: str, node: ast.Call, env: Env) -> Value:

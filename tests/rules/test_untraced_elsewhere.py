@@ -107,11 +107,19 @@ def test_a_remembered_answer_follows_the_other_file(tmp_path: Path) -> None:
 
 
 def test_no_edit_relies_on_it(tmp_path: Path) -> None:
-    files = {"pkg/model.py": _MODEL.format("f(x)"), "pkg/parts.py": "def f(x): return x.mean()\nclass Part: ..."}
+    parts = "def f(x): return g(x)\ndef g(x): return x.mean()\nclass Part: ..."
+    files = {"pkg/model.py": _MODEL.format("f(x)"), "pkg/parts.py": parts}
     _project(tmp_path, files)
     result = api.fix((), Settings(tmp_path), write=False, cache=False)
     assert not result.fixes
     assert any("may be a tensor" in (each.declined or "") for each in result.remaining)
+
+
+def test_an_edit_asks_for_what_the_text_of_a_function_says(tmp_path: Path) -> None:
+    files = {"pkg/model.py": _MODEL.format("f(x)"), "pkg/parts.py": "def f(x): return x.mean()\nclass Part: ..."}
+    _project(tmp_path, files)
+    (fix,) = api.fix((), Settings(tmp_path), write=False, cache=False).fixes
+    assert b"isinstance(y, torch.Tensor)" in fix.after
 
 
 def test_an_annotated_number_that_is_given_a_tensor(tmp_path: Path) -> None:

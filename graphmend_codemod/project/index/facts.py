@@ -82,6 +82,7 @@ class FunctionFacts(NamedTuple):
     check: str = ""  # for a function that does nothing but check a condition, what its summary notes
     swallows: bool = False  # as `__exit__` or as a context manager, it may keep an exception from going further
     logger: bool = False  # it returns a logger of the standard library
+    gives: str = ""  # for a short function that returns a tensor, what its summary notes: "mask:labels"
 
 
 class Home(NamedTuple):

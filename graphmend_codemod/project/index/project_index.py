@@ -26,6 +26,7 @@ from graphmend_codemod.project.summary.computing import COMPUTES
 from graphmend_codemod.project.summary.context_managers import SWALLOWS
 from graphmend_codemod.project.summary.quiet import LOUD, MAKES_LOGGER
 from graphmend_codemod.project.summary.records import ClassSummary, FunctionSummary, Value, Write
+from graphmend_codemod.project.summary.results import GIVES
 
 if TYPE_CHECKING:
     from graphmend_codemod.project.index.heirs import Heirs
@@ -329,7 +330,12 @@ class ProjectIndex(Definitions):
             next((each for each in function.returned if each.startswith(CHECKS)), ""),
             SWALLOWS in function.returned,
             MAKES_LOGGER in function.returned,
+            self._given(module, function),
         )
+
+    def _given(self, module: Module, function: FunctionSummary) -> str:
+        note = next((each for each in function.returned if each.startswith(GIVES)), "")
+        return note.removeprefix(GIVES) if note and self._is_plain(module, function) else ""
 
     def _is_plain(self, module: Module, function: FunctionSummary) -> bool:
         """True for the only thing of its name in a module where `torch` means torch."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Collection, Iterable
 
 from graphmend_codemod.project.summary.candidates import is_python_annotation, needs
@@ -153,10 +154,21 @@ def _is_condition(value: ast.expr) -> bool:
     if isinstance(value, ast.Call):
         arrays = {"array", "asarray", "argmax", "argmin", "eye"}
         made = any(word.arg == "dtype" and getattr(word.value, "attr", "") == "bool" for word in value.keywords)
-        return made or (isinstance(value.func, ast.Attribute) and value.func.attr in arrays) or is_moved_mask(value)
+        named = isinstance(value.func, ast.Attribute) and value.func.attr in arrays
+        return made or named or is_moved_mask(value) or _may_give_mask(value.func)
     if isinstance(value, ast.ListComp):
         value = value.elt
     return isinstance(value, ast.Compare)
+
+
+_GIVE_NO_MASK = frozenset(dir(builtins))
+
+
+def _may_give_mask(called: ast.expr) -> bool:
+    """True for `is_known` and `self.inside`: a function or method of the project may return a mask."""
+    if isinstance(called, ast.Attribute):
+        return isinstance(called.value, ast.Name) and called.value.id == "self"
+    return isinstance(called, ast.Name) and called.id[:1].islower() and called.id not in _GIVE_NO_MASK
 
 
 def _is_choice(value: ast.expr) -> bool:

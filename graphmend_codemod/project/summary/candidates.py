@@ -55,7 +55,14 @@ REFUSED = frozenset(
         "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", 
         "load_state_dict", "trunc_normal_", "catch_warnings", "simplefilter", "set_detect_anomaly", 
          "default_rng", "as_subclass", "data_ptr", "storage", "untyped_storage", "tobytes", "tostring",
-        "lobpcg", "ExitStack", "mark_dirty", "nlargest", "nsmallest",
+        "lobpcg", "ExitStack", "mark_dirty", "nlargest", "nsmallest", "is_bf16_supported", "is_tf32_supported",
+        "is_inference_mode_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled", "is_warn_always_enabled",
+        "get_float32_matmul_precision", "get_deterministic_debug_mode", "get_num_interop_threads",
+        "is_deterministic_algorithms_warn_only_enabled", "flash_sdp_enabled", "math_sdp_enabled",
+        "mem_efficient_sdp_enabled", "cudnn_sdp_enabled", "from_dlpack", "to_dlpack", "memory_allocated",
+        "is_conj", "is_inference", "is_neg", "is_pinned", "is_same_size", "is_set_to", "is_shared", "is_signed",
+        "storage_offset", "random_", "resize_as_",
+        "memory_reserved", "max_memory_allocated", "max_memory_reserved", "memory_stats",
     }
 )  # fmt: skip
 """Functions that Dynamo does not trace, by the last part of their names; `one_hot` without a number of classes, too."""
@@ -68,6 +75,7 @@ REFUSED_WITH_OWNER = frozenset(
         "torch.save", "torch.load", "stdout.write", "stdout.flush", "functional.jacobian", "functional.hessian",
         "functional.vjp", "functional.jvp", "functional.hvp", "functional.vhp", "builtins.open",
         "builtins.eval", "copy.copy", "torch.cov", "cudnn.flags", "cuda.device_count", "mps.is_available",
+        "torch.is_storage", "torch.typename",
         "bisect.bisect", "pickle.dumps", "pickle.loads", "hashlib.md5", "hashlib.sha256",
         "np.pad", "numpy.pad", "np.where", "numpy.where", "functional.spectrogram", "functional.inverse_spectrogram",
         "F.spectrogram", "mkl.is_available", *(f"torch.{name}" for name in CHECKS),

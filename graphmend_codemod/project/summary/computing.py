@@ -84,7 +84,7 @@ def only_computes(node: ast.FunctionDef | ast.AsyncFunctionDef, calls: Collectio
 
     `calls` is what it calls, and `local` are the names that it binds. Whether `torch` means torch is left open.
     """
-    if not calls or any(name.rpartition(".")[2] not in OPERATIONS or "." not in name for name in calls):
+    if any(name.rpartition(".")[2] not in OPERATIONS or "." not in name for name in calls):
         return False
     if (node.end_lineno or 0) - node.lineno > _LONGEST or node.decorator_list or isinstance(node, ast.AsyncFunctionDef):
         return False

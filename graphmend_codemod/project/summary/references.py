@@ -19,6 +19,7 @@ from graphmend_codemod.project.summary.numbers import takes_tensor
 from graphmend_codemod.project.summary.python_attributes import Held
 from graphmend_codemod.project.summary.quiet import AWAITED, LOUD, MAKES_LOGGER
 from graphmend_codemod.project.summary.records import FunctionSummary
+from graphmend_codemod.project.summary.results import GIVES
 from graphmend_codemod.project.summary.walking import import_root, walk
 
 _BUILTINS = frozenset(dir(builtins)) - {"super"}
@@ -197,7 +198,7 @@ def _returned(returned: dict[str, None], inner: set[str]) -> tuple[str, ...]:
     if all(name.endswith("ing()") or name in ("True", "False") for name in returned):
         names += returned
     marks = (COUNT, TENSORS, COMPUTES, LOUD, SWALLOWS, AWAITED, MARKS_CONSTANT, MAKES_OPERATOR, MAKES_LOGGER)
-    names += [mark for mark in returned if mark in marks or mark.startswith(CHECKS)]
+    names += [mark for mark in returned if mark in marks or mark.startswith((CHECKS, GIVES))]
     return tuple(names)
 
 

@@ -33,6 +33,7 @@ from graphmend_codemod.project.summary.records import (
     Write,
 )
 from graphmend_codemod.project.summary.references import UNINTERESTING_ROOTS, Around, Head, Pending, finished
+from graphmend_codemod.project.summary.results import result
 from graphmend_codemod.project.summary.signatures import defaults, python_parameters, signature
 from graphmend_codemod.project.summary.spelling import Lines, decorator, dotted, value_of
 from graphmend_codemod.project.summary.walking import (
@@ -387,6 +388,8 @@ def _note_effects(
         body.returned.update(dict.fromkeys(decorates(node, operators=body.lines.makes_operators)))
         if only_computes(node, body.calls, local):
             body.returned[COMPUTES] = None
+        if (given := result(node)) is not None:
+            body.returned[given] = None
     suppresses = any(each.endswith("suppress()") for each in body.returned)
     if suppresses or ((node.name in LEAVES or decorators) and may_swallow(node, decorators)):
         body.returned[SWALLOWS] = None

@@ -178,6 +178,8 @@ def _subscript(node: ast.Subscript, body: Body, stack: list[Any]) -> None:
 
 
 def _index(part: ast.expr, body: Body) -> None:
+    while type(part) is ast.BinOp:
+        part = part.left
     kind = type(part)
     if kind is ast.Name:
         body.reads_at.append(part.id)  # type: ignore[attr-defined]
@@ -190,6 +192,7 @@ def _index(part: ast.expr, body: Body) -> None:
     elif kind is ast.Subscript:
         if type(part.value) is ast.Name:  # type: ignore[attr-defined]
             body.reads_at.append(part.value.id)  # type: ignore[attr-defined]
+            body.value = body.value or part.value.id.endswith(("lens", "lengths"))  # type: ignore[attr-defined]
         key = part.slice.value if type(part.slice) is ast.Constant else ""  # type: ignore[attr-defined]
         body.masked = body.masked or (isinstance(key, str) and key.endswith("mask"))
     elif kind is ast.Slice:

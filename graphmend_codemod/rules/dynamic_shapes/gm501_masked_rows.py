@@ -140,8 +140,9 @@ def _facts(site: Site, found: Selection, *, broadcast: bool) -> list[str]:
     tensor, mask = site.value(found.base), site.value(found.mask)
     asked = [found.base] if not broadcast and (tensor.hint or not tensor.is_tensor) else []
     given = parameter_names(site.evaluator.scope.node)
-    # What is given may be None, whatever its annotation says.
-    none = mask.hint and isinstance(found.mask, ast.Name) and found.mask.id in given
+    # What is given, or returned by a function of the project, may be None or a bool, whatever its annotation says.
+    told = isinstance(found.mask, ast.Name) and (found.mask.id in given or not site.is_fresh(mask))
+    none = mask.hint and told
     asked += [found.mask] if none or not mask.is_tensor else []
     facts = [f"isinstance({site.text(part)}, {site.torch}.Tensor)" for part in asked]
     if mask.dtype != BOOL or mask.hint:

@@ -158,6 +158,21 @@ _IDENTIFIES = Refused(
 _ASKS_MACHINE = Refused(
     "asks about the machine", "Dynamo does not trace it; manually ask in `__init__` and keep the answer in an attribute"
 )
+_ASKS_SETTINGS = Refused(
+    "asks for a setting or a mode of torch",
+    "Dynamo does not trace it; manually ask in front of the call of the compiled function",
+)
+_ASKS_KIND = Refused(
+    "asks what kind of tensor it is",
+    "Dynamo does not trace it; manually ask for its dtype, shape or device instead, or ask before compiling",
+)
+_HANDS_OVER = Refused(
+    "hands a tensor to another library", "Dynamo does not trace DLPack; manually do it before the compiled function"
+)
+_MEASURES_MEMORY = Refused(
+    "asks how much memory the device uses",
+    "Dynamo does not trace it; manually measure around the call of the compiled function",
+)
 _ASKS_TYPES = Refused(
     "asks how dtypes combine", "Dynamo does not trace it; manually ask `torch.promote_types(a.dtype, b.dtype)`"
 )
@@ -174,6 +189,20 @@ _NUMPY_ERRORS = Refused(
 )
 
 _PACKED = "torch.nn.utils.rnn"
+_SETTINGS = (
+    "is_inference_mode_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled", "is_warn_always_enabled",
+    "get_float32_matmul_precision", "get_deterministic_debug_mode", "get_num_interop_threads",
+    "is_deterministic_algorithms_warn_only_enabled", "backends.cuda.flash_sdp_enabled",
+    "backends.cuda.math_sdp_enabled", "backends.cuda.mem_efficient_sdp_enabled", "backends.cuda.cudnn_sdp_enabled",
+)  # fmt: skip
+_KINDS = ("is_inference", "is_conj", "is_neg", "is_signed", "is_same_size", "is_storage", "typename")
+_KINDS_BY_METHOD = (
+    "is_conj", "is_inference", "is_neg", "is_pinned", "is_same_size", "is_set_to", "is_shared", "is_signed",
+    "storage_offset",
+)  # fmt: skip
+_MEMORY_USED = (
+    "memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved", "memory_stats",
+)  # fmt: skip
 _DERIVATIVES = ("hessian", "hvp", "jacobian", "jvp", "vhp", "vjp")
 BY_NAME: dict[str, Refused] = {
     **dict.fromkeys(
@@ -202,6 +231,11 @@ BY_NAME: dict[str, Refused] = {
     **dict.fromkeys(("pickle.dumps", "pickle.loads"), _FILES),
     **dict.fromkeys(("torch.get_num_threads", "torch.set_num_threads", "torch.cuda.device_count"), _ASKS_MACHINE),
     **dict.fromkeys(("torch.backends.mps.is_available", "torch.utils.data.get_worker_info"), _ASKS_MACHINE),
+    **dict.fromkeys(("torch.cuda.is_bf16_supported", "torch.cuda.is_tf32_supported"), _ASKS_MACHINE),
+    **dict.fromkeys((f"torch.{name}" for name in _SETTINGS), _ASKS_SETTINGS),
+    **dict.fromkeys((f"torch.{name}" for name in _KINDS), _ASKS_KIND),
+    **dict.fromkeys(("torch.from_dlpack", "torch.to_dlpack", "torch.utils.dlpack.from_dlpack"), _HANDS_OVER),
+    **dict.fromkeys((f"torch.cuda.{name}" for name in _MEMORY_USED), _MEASURES_MEMORY),
     **dict.fromkeys(("torch.result_type", "torch.can_cast"), _ASKS_TYPES),
     **dict.fromkeys(("torch.cov", "torch.corrcoef"), _ESTIMATES),
     "torch.backends.cudnn.flags": _CUDNN,
@@ -236,7 +270,8 @@ BY_NAME: dict[str, Refused] = {
 }
 _METHODS: dict[str, Refused] = {
     **dict.fromkeys(("to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc"), _SPARSE),
-    **dict.fromkeys(("apply_", "map_", "resize_", "share_memory_"), _IN_PLACE),
+    **dict.fromkeys(("apply_", "map_", "random_", "resize_", "resize_as_", "share_memory_"), _IN_PLACE),
+    **dict.fromkeys(_KINDS_BY_METHOD, _ASKS_KIND),
     **dict.fromkeys(
         ("register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "retain_grad"), _HOOKS
     ),

@@ -98,6 +98,9 @@ def _is_harmless(site: Site, node: ast.Call) -> bool:
     operation = torch_function(qualified)
     if operation is not None:
         return operation in _OPERATIONS and operation not in RANDOM and not _writes(node)
+    facts = site.evaluator.scope.index.function(qualified) if qualified is not None else None
+    if facts is not None and facts.computes:
+        return True
     if not isinstance(node.func, ast.Attribute):
         return False
     method = node.func.attr

@@ -35,6 +35,12 @@ def bound_to(function: FunctionNode, name: str) -> Iterator[ast.expr]:
         yield from each.of(name)
 
 
+def is_looped(function: FunctionNode, name: str) -> bool:
+    """True for a name that only loops of the function bind."""
+    found = _known(function).get(name, ())
+    return bool(found) and all(each.loops for each in found)
+
+
 def reaching(function: FunctionNode, use: ast.Name, lines: Sequence[str], *, again: bool) -> Iterator[ast.expr]:
     """The same without what another assignment replaces on the way to a use of the name.
 

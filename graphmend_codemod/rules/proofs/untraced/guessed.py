@@ -12,7 +12,7 @@ from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.untraced.arrays import made_of_array
-from graphmend_codemod.rules.proofs.untraced.bindings import element_of
+from graphmend_codemod.rules.proofs.untraced.bindings import element_of, is_looped
 from graphmend_codemod.rules.proofs.untraced.calls import SIZED, readback, sizes
 from graphmend_codemod.rules.proofs.untraced.evidence import assigned, is_given_to_forward, is_registered
 from graphmend_codemod.rules.proofs.untraced.float_numbers import is_known_float
@@ -253,7 +253,20 @@ _BYTES = "manually make it bool where it is made: `.bool()`, or a comparison"
 def _is_position(site: Site, node: ast.expr) -> bool:
     """True for `x.argmax()`: indexing converts a 0-dim tensor to a Python number, unless it is a bool."""
     value = site.value(node)
-    return value.is_single and value.dtype != BOOL
+    return (value.is_single and value.dtype != BOOL) or _is_one_length(site, node)
+
+
+def _is_one_length(site: Site, node: ast.expr) -> bool:
+    """True for `lengths[i] - 1` where a loop counts `i`, and for `n` where it goes over `lengths`."""
+    while isinstance(node, ast.BinOp):
+        node = node.left
+    counter = node.slice if isinstance(node, ast.Subscript) else node
+    return (
+        isinstance(node, (ast.Subscript, ast.Name))
+        and isinstance(counter, ast.Name)
+        and is_looped(site.evaluator.scope.node, counter.id)
+        and seems_length(site, node)
+    )
 
 
 def _is_bytes(site: Site, node: ast.expr) -> bool:
