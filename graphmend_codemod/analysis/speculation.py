@@ -125,6 +125,8 @@ def judge(evaluator: Evaluator, node: ast.expr, env: Env) -> Hazards:
         return _call(evaluator, node, env)
     if isinstance(node, ast.Subscript):
         inner = judge(evaluator, node.value, env) & _slice(evaluator, node.slice, env)
+        if isinstance(node.slice, ast.Slice) and node.slice.step is None and _is_shape(node.value):
+            return inner  # `x.shape[2:]` is empty where there is no more
         needs = shape_needs.of_index(node.slice, evaluator.value(node.value, env))
         if needs is None:
             return inner & Hazards(raises=f"`{ast.unparse(node)}` may be out of range")
@@ -220,6 +222,10 @@ def _slice(evaluator: Evaluator, node: ast.expr, env: Env) -> Hazards:
     if index.kind is ValueKind.TENSOR:
         return Hazards(impure=f"`{short(node)}` indexes with a tensor")
     return judge(evaluator, node, env)
+
+
+def _is_shape(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "shape"
 
 
 def _elementwise(evaluator: Evaluator, operands: list[ast.expr], env: Env, text: str) -> Hazards:

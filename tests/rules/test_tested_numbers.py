@@ -66,6 +66,9 @@ def test_a_test_further_down_gives_what_eager_mode_gives(body: str) -> None:
     "body",
     [
         "bad = torch.isnan(t).any().item()\nif bad:\n    raise ValueError('nan')\nreturn x",
+        "some = bool((t > 0).any())\nif some and not bool((t > 0).all()) and x.shape[1:] != t.shape[1:]:\n"
+        "    raise ValueError('shapes')\nreturn x * 2 if some else x",
+        "low = t.min().item() < -9\nhigh = t.max().item() > 9\nif low or high:\n    raise ValueError\nreturn x",
         "bad = t.isnan().any() or t.isinf().any()\nif bad:\n    raise ValueError('bad')\nreturn x",
         "good = bool((t < 9).all())\nassert good, 'too large'\nreturn x * 2",
         "m = t.max().item()\nassert m < 9.5, 'too large'\nreturn x * 2",

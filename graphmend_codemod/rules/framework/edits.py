@@ -6,7 +6,7 @@ A compile path stands beside the author's statement, which is kept word for word
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from graphmend_codemod.analysis.scope import dotted, walk
 from graphmend_codemod.core.findings import CompilePath, Edit, EditForm, Helper, Original, Replacement, Span
@@ -59,6 +59,12 @@ def one_path(site: Site, span: Span, parts: Parts) -> Edit:
 def two_paths(site: Site, node: ast.stmt, path: Parts, *, scriptable: bool = False) -> Edit:
     """The edit that puts the author's statement under an `else`, behind the header and the lines of `path`."""
     return beside(site, site.span(node), (*path, "\nelse:\n    ", site.original(node, 1)), scriptable=scriptable)
+
+
+def holding(site: Site, edit: Edit, nodes: Iterable[ast.expr]) -> Edit:
+    """The edit, beside which no other one is made that takes nodes for what they are before it."""
+    kept = (Replacement(site.span(each), (site.original(each),)) for each in nodes)
+    return edit._replace(replacements=(*edit.replacements, *kept))
 
 
 def before_if(site: Site, node: ast.stmt, path: Parts, *, scriptable: bool = False) -> Edit:

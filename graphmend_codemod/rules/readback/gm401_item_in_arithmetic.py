@@ -49,7 +49,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.values import BOOL, ValueKind
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.edits import line_of, two_paths, under
+from graphmend_codemod.rules.framework.edits import holding, line_of, two_paths, under
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
@@ -74,6 +74,7 @@ from graphmend_codemod.rules.proofs.numbers.kept_operands import (
     kept_in,
 )
 from graphmend_codemod.rules.proofs.numbers.scalar_uses import own_expressions, use_of
+from graphmend_codemod.rules.proofs.numbers.tested_numbers import tests_of
 
 rule = Rule(
     code="GM401",
@@ -179,7 +180,8 @@ def _kept(site: Site, node: ast.Assign) -> Diagnostic | None:
     kept = site.text(tensor) if bare else f"{without_dimensions(site, tensor)}{changed}"
     kept = kept if bound else own_memory(site, tensor, kept)
     header = site.header("if", [site.compiling, *facts])
-    return Diagnostic(message, edit=two_paths(site, node, (under(header, _COMMENT, f"{target.id} = {kept}"),)))
+    edit = two_paths(site, node, (under(header, _COMMENT, f"{target.id} = {kept}"),))
+    return Diagnostic(message, edit=holding(site, edit, tests_of(site, target.id)))
 
 
 @rule.on(ast.Assign, ast.AugAssign, ast.Return, words=("item", "int", "float"), here=True)

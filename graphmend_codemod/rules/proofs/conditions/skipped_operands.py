@@ -9,7 +9,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import shape_needs, speculation
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow
-from graphmend_codemod.analysis.patterns import is_name, item_of
+from graphmend_codemod.analysis.patterns import is_name, is_not, item_of
 from graphmend_codemod.analysis.values import SCALAR, is_bool_or_byte
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
@@ -26,6 +26,14 @@ def unwrapped(site: Site, node: ast.expr) -> ast.expr:
             node = read
         else:
             break
+    return node
+
+
+def _asked(site: Site, node: ast.expr) -> ast.expr:
+    """`t` for `not bool(t)` as well: whose truth an operand asks."""
+    node = unwrapped(site, node)
+    while is_not(node):
+        node = unwrapped(site, node.operand)
     return node
 
 
@@ -50,7 +58,7 @@ def asked_earlier(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr,
             hazards = hazards & found
             for tensor in before:
                 # A false static conjunct now keeps the tensor's test from running at all.
-                hazards = hazards & speculation.Hazards(impure=site.judge(unwrapped(site, tensor)).impure)
+                hazards = hazards & speculation.Hazards(impure=site.judge(_asked(site, tensor)).impure)
     return hazards
 
 
@@ -67,7 +75,7 @@ class Skipped(NamedTuple):
 
 def where_skipped(site: Site, operand: ast.expr, env: Env) -> Skipped:
     """An operand that Python's `and` or `or` may skip, and compiled code computes."""
-    operand = unwrapped(site, operand)
+    operand = _asked(site, operand)
     if isinstance(operand, ast.BoolOp):
         return _all_of(site, operand, env)
     env = _with_shapes_of_attributes(site, operand, env)

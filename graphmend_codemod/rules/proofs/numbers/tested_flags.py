@@ -7,13 +7,14 @@ import ast
 from graphmend_codemod.analysis.patterns import is_not
 from graphmend_codemod.analysis.values import BOOL, SCALAR, ValueKind
 from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.rules.framework.edits import two_paths, under
+from graphmend_codemod.rules.framework.edits import holding, two_paths, under
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.conditions.trace_time_conditions import bool_checks, tensor_checks
 from graphmend_codemod.rules.proofs.number_read import number_read
 from graphmend_codemod.rules.proofs.numbers.scalar_uses import is_served
+from graphmend_codemod.rules.proofs.numbers.tested_numbers import tests_of
 
 _TRUTH = frozenset({"builtins.bool"})
 _ASKED = frozenset({"torch.equal", "torch.allclose", "torch.is_nonzero"})
@@ -39,7 +40,8 @@ def kept_flag(site: Site, node: ast.Assign) -> Edit | None:
         return None
     static = [site.operand_of_and(operand) for operand in condition.static]
     header = site.header("if", [site.compiling, *static, *dict.fromkeys(asked)])
-    return two_paths(site, node, (under(header, _COMMENT, f"{target.id} = {_copied(condition.choice)}"),))
+    edit = two_paths(site, node, (under(header, _COMMENT, f"{target.id} = {_copied(condition.choice)}"),))
+    return holding(site, edit, tests_of(site, target.id))
 
 
 def _copied(text: str) -> str:

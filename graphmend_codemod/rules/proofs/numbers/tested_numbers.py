@@ -50,6 +50,12 @@ def tested(site: Site, name: str, held: Value, whole: bool) -> Tested:
     return Tested(frozenset(reads), exact)
 
 
+def tests_of(site: Site, name: str) -> list[ast.expr]:
+    """The tests in which a function reads a name."""
+    nodes = [node for place in site.flow.places.values() for node in _tests(place.statement)]
+    return [node.test for node in nodes if any(is_name(part, name) for part in walk_in_layers(node.test))]
+
+
 def _tests(statement: ast.stmt) -> Iterator[ast.If | ast.IfExp | ast.Assert]:
     """The statement, or the conditional expressions in it."""
     if isinstance(statement, (ast.If, ast.Assert)):
