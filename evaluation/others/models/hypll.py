@@ -21,18 +21,6 @@ class _Ball(torch.nn.Module):
         return self.layer(self.manifold.expmap(tangents)).tensor
 
 
-def linear():
-    from hypll.nn import HLinear
-
-    return _Ball(lambda m: HLinear(6, 4, manifold=m)), (torch.randn(3, 6) * 0.1,)
-
-
-def convolution():
-    from hypll.nn import HConvolution2d
-
-    return _Ball(lambda m: HConvolution2d(3, 4, 3, manifold=m), 1), (torch.randn(2, 3, 8, 8) * 0.1,)
-
-
 def norm():
     from hypll.nn import HBatchNorm
 

@@ -6,12 +6,6 @@ SOURCE = "pip:torchreid==0.2.5"
 IMPORTS = "torchreid.reid"
 
 
-def harmonious():
-    from torchreid.reid.models.hacnn import HACNN
-
-    return HACNN(4, nchannels=[16, 24, 32], feat_dim=8, use_gpu=False), (torch.randn(2, 3, 160, 64),)
-
-
 def omni_scale():
     from torchreid.reid.models.osnet import osnet_x0_25
 
