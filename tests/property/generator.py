@@ -122,7 +122,7 @@ class _Generator(Branches, Readings, Scripts):
             (6, self.binding),
             (8, self.state_branch),
             (13, self.list_guard),
-            (52, self.number),
+            (56, self.number),
             (7, self.mask_or_none),
             (5, self.growing),
             (12, self.tested),

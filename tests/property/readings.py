@@ -49,6 +49,7 @@ NUMBERS = (
     "rate = 0.0\ndrawn = torch.rand([])\nif self.training and drawn < rate:\n    {t} = {t} * 2.0",
     "if {t}.sum() > {n} and flag:\n    {t} = self.linear({t})",
     "spread = torch.zeros_like({t})\nspread.requires_grad = False\n{t} = {t} + spread",
+    "spread = torch.ones_like({u})\nspread.requires_grad = False\n{t} = {t} * spread",
     "{t} = {t} + torch.autograd.Variable({t}, requires_grad=False)",
     "spread = {t}.clone()\nspread.add_(2, {u})\n{t} = {t} + torch.autograd.Variable(spread)",
     "start = {m}.sum()\nplaces = torch.arange(start, start + {t}.shape[0], device={t}.device)\n"

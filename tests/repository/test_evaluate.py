@@ -81,6 +81,7 @@ def test_a_branch_is_compared_with_where_it_began(
     assert {path.name for path in (tmp_path / "report").iterdir()} == {"report.html", "report.json", "report.md"}
 
 
+@pytest.mark.slow
 def test_a_wrong_line_of_a_branch_is_named(repository: Repository, tmp_path: Path) -> None:
     migrated(repository)
     repository.git("checkout", "-q", "mend")

@@ -93,7 +93,7 @@ def test_truth_values_and_complex_numbers_are_read_as_before() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 def test_every_number_is_what_it_was(backend: str) -> None:
     """Bit for bit: the smallest and the largest, those of each dtype, infinities and what is no number."""
     after, _ = fixed(_model('return x + 1, {"first": x[0].item(), "other": float(x[1])}'), **_CODE)
