@@ -76,7 +76,9 @@ def test_a_dtype_that_cannot_be_asked_for_is_a_reason() -> None:
     declined(source, because="may not be a Tensor")
 
 
-@pytest.mark.parametrize(("bound", "kept"), [("3", ""), ("-256", ""), ("2.0", ""), ("0.1", ".double()"), ("y", None)])
+@pytest.mark.parametrize(
+    ("bound", "kept"), [("3", ""), ("-256", ".double()"), ("2.0", ""), ("0.1", ".double()"), ("y", None)]
+)
 def test_a_float_is_compared_with_numbers_that_its_dtype_holds(bound: str, kept: str | None) -> None:
     body = f"number = x.max().item()\nif number > {bound}:\n    raise ValueError('large')\nreturn x"
     source = model(body, "x: torch.Tensor, y: float")

@@ -114,6 +114,25 @@ def test_what_is_written_before_the_test_does_not_count(body: str) -> None:
     compiles(after, _INPUTS[:3], strict=False, scenarios=[*_SCENARIOS, Scenario(False, "off")])
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "m = t.max().item()\nif m > -1:\n    x = x * 2\nreturn x",
+        "m = int(t.max())\nif m > 200:\n    x = x * 2\nreturn x",
+        "m = t.max().item()\nif m > 200:\n    raise ValueError\nreturn x * 2",
+        "if t.max().item() > 200:\n    x = x * 2\nreturn x",
+        "if t.min().item() > -1:\n    return x * 2\nreturn x",
+    ],
+)
+def test_a_number_that_the_dtype_does_not_hold_compares_as_in_python(body: str) -> None:
+    source = model(body)
+    after, _ = fixed(source)
+    kinds = ("uint8", "int8", "int64", "float32")
+    inputs = [f"(torch.tensor([1.0, 4.0, -2.0]), torch.tensor([1, 2, 3], dtype=torch.{kind}))" for kind in kinds]
+    behaves(source, after, inputs, scenarios=[Scenario()])
+    compiles(after, inputs, strict=False, scenarios=[Scenario()])
+
+
 _ONE_ELEMENT = """
 import torch
 from torch import nn

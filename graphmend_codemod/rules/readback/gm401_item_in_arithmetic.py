@@ -175,7 +175,7 @@ def _kept(site: Site, node: ast.Assign) -> Diagnostic | None:
     except NotProven as unproven:
         return Diagnostic(message, declined=str(unproven))
     cut = ".detach()" if site.value(tensor).grad and not site.no_grad else ""
-    changed = f"{cut}{bound}{'.double()' if wider else ''}"
+    changed = f"{cut}{bound}{'.double()' if wider else '.long()' if whole else ''}"
     bare = site.value(tensor).is_single and not changed
     kept = site.text(tensor) if bare else f"{without_dimensions(site, tensor)}{changed}"
     kept = kept if bound else own_memory(site, tensor, kept)

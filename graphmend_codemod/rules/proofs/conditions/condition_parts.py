@@ -126,6 +126,12 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
         if inner is None and site.value(side).kind is ValueKind.TENSOR and not site.value(side).is_single:
             return None
     facts: list[str] = []
+    if any(number is not None and number not in range(128) for number in map(_integer, sides)):
+        asked = [_holds_more(site, inner) for inner in found if inner is not None]
+        if None in asked:
+            impure = f"`{speculation.short(node)}` compares with a number that some integer dtypes do not hold"
+            return Part("", "", "", hazards=speculation.Hazards(impure=impure))
+        facts += [each for each in asked if each]
     for inner, side in zip(found, sides, strict=True):
         fact = whole_number(site, side, inner) if inner is not None else ""
         if fact is None:
@@ -143,6 +149,34 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
     if not whole and sign not in {"==", "!="}:
         inverse = f"~({text})"  # nan is neither more nor less
     return Part(text, f"({text})", inverse, hazards=hazards, facts=tuple(facts), any_shape=bool(flags))
+
+
+_WIDE = frozenset("sum prod argmax argmin count_nonzero numel mean norm std var".split())
+"""Reductions that give int64, or what is no integer."""
+
+
+def _holds_more(site: Site, node: ast.expr) -> str | None:
+    """The condition that a tensor is not of uint8 or the like: torch compares those with what is left of a number.
+
+    Empty where it never is, None where nothing can be asked.
+    """
+    value = site.value(node)
+    called = node.func if isinstance(node, ast.Call) else None
+    if value.is_floating or value.dtype in (BOOL, INT64) or getattr(called, "attr", "") in _WIDE:
+        return ""
+    plain = isinstance(called, ast.Attribute) and isinstance(node, ast.Call) and not (node.args or node.keywords)
+    root = called.value if plain else node  # type: ignore[union-attr]
+    if not isinstance(root, (ast.Name, ast.Attribute)):
+        return None
+    text = site.text(root)
+    return f"({text}.is_floating_point() or {text}.dtype == {site.torch}.int64)"
+
+
+def _integer(node: ast.expr) -> int | None:
+    """The integer that a literal spells."""
+    sign = -1 if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else 1
+    inner = node.operand if isinstance(node, ast.UnaryOp) else node
+    return sign * inner.value if isinstance(inner, ast.Constant) and type(inner.value) is int else None
 
 
 def whole_number(site: Site, side: ast.expr, inner: ast.expr) -> str | None:

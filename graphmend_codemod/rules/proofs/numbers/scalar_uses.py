@@ -41,7 +41,7 @@ def use_of(site: Site, value: ast.expr, name: str, tensor: ast.expr) -> Use:
     kept, alone = keeps_dtype(site, value, tensor), found.reads == _reads(site, name)
     if alone and not kept and number_read(site, value, INTEGER_CAST) is not None:
         fact, found = whole_number(site, value, tensor), tested(site, name, held, True)
-        if fact and found.exact:
+        if fact and found.exact and found.reads == _reads(site, name):
             return Use(fact=fact)
         return Use(f"`{speculation.short(value)}` changes the number")
     if not (kept or alone):
@@ -75,14 +75,16 @@ def _misused(site: Site, name: str, tensor: ast.expr, served: frozenset[int]) ->
     """The first use of the name that a 0-dim tensor does not serve as well."""
     allowed, reads = set(served), _reads(site, name)
     dtype = site.value(tensor).dtype
-    whole = is_whole(site, tensor)
+    whole, floating = is_whole(site, tensor), site.value(tensor).is_floating
     for place in site.flow.places.values():
         statement = place.statement
         if isinstance(statement, ast.If) and len(statement.body) == 1 and isinstance(statement.body[0], ast.Raise):
             if not statement.orelse:
-                allowed |= _compared(statement.test, whole) | {id(part) for part in walk_in_layers(statement.body[0])}
+                allowed |= _compared(statement.test, whole, floating) | {
+                    id(part) for part in walk_in_layers(statement.body[0])
+                }
         elif isinstance(statement, ast.Assert):
-            allowed |= _compared(statement.test, whole)
+            allowed |= _compared(statement.test, whole, floating)
             allowed |= {id(part) for part in walk_in_layers(statement.msg)} if statement.msg is not None else set()
     for place in site.flow.places.values():
         for part in own_expressions(place.statement):
@@ -104,14 +106,15 @@ def _misused(site: Site, name: str, tensor: ast.expr, served: frozenset[int]) ->
     return None if reads <= allowed else f"`{name}` is used in code that torch.compile does not reach"
 
 
-def _compared(test: ast.expr, whole: bool) -> set[int]:
-    """The plain names in comparisons: of floats only with numbers that no dtype rounds, as a tensor would."""
+def _compared(test: ast.expr, whole: bool, floating: bool) -> set[int]:
+    """The plain names in comparisons: unless of int64 only with numbers that the dtype holds, as a tensor would."""
     compared = [[part.left, *part.comparators] for part in walk_in_layers(test) if isinstance(part, ast.Compare)]
     return {
         id(side)
         for sides in compared
         for side in sides
-        if isinstance(side, ast.Name) and (whole or all(each is side or is_small(each) for each in sides))
+        if isinstance(side, ast.Name)
+        and (whole or all(each is side or is_small(each, floating=floating) for each in sides))
     }
 
 

@@ -14,8 +14,11 @@ from graphmend_codemod.rules.framework.registry import worth_asking
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition_parts import OPPOSITES
 
-LARGEST = 256
+_LARGEST = 256
 """All integers up to this one are numbers of every floating dtype that torch reduces."""
+_HELD = 2**53
+"""Up to this one float64 and int64 compare as Python does. Of an integer dtype that cannot hold the other side, torch
+compares with what is left of it: `t > -1` is false for uint8."""
 
 
 class Tested(NamedTuple):
@@ -74,9 +77,10 @@ def _kind(site: Site, parents: Mapping[int, ast.AST], part: ast.AST, held: Value
         number = other.operand if isinstance(other, ast.UnaryOp) and isinstance(other.op, ast.USub) else other
         if not (isinstance(number, ast.Constant) and type(number.value) in {int, float}):
             return None
-        if not is_small(other) and whole and type(number.value) is float:
+        small = is_small(other, floating=held.is_floating)
+        if not abs(number.value) <= _HELD or (whole and not small and type(number.value) is float):  # type: ignore[arg-type]
             return None
-        part, above, kind = above, parents[id(above)], whole or is_small(other)
+        part, above, kind = above, parents[id(above)], whole or small
     else:
         kind = True
     while isinstance(above, ast.BoolOp) or is_not(above):
@@ -84,12 +88,14 @@ def _kind(site: Site, parents: Mapping[int, ast.AST], part: ast.AST, held: Value
     return kind if isinstance(above, (ast.If, ast.IfExp, ast.Assert)) and above.test is part else None
 
 
-def is_small(node: ast.expr) -> bool:
-    """True for a literal that every dtype holds."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node = node.operand
+def is_small(node: ast.expr, *, floating: bool) -> bool:
+    """True for a literal that every dtype holds, or every `floating` one."""
+    sign = -1 if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else 1
+    node = node.operand if isinstance(node, ast.UnaryOp) else node
     number = node.value if isinstance(node, ast.Constant) else None
-    return type(number) in {int, float} and float(number) == int(number) and abs(number) <= LARGEST  # type: ignore[arg-type]
+    if type(number) not in {int, float} or not abs(number) <= _LARGEST or number != int(number):  # type: ignore[arg-type]
+        return False
+    return floating or 0 <= sign * number < 128  # type: ignore[operator]
 
 
 def _is_mended(site: Site, node: ast.If | ast.IfExp | ast.Assert, name: str, held: Value) -> bool:
