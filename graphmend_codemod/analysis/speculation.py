@@ -420,10 +420,8 @@ def _why_it_may_raise(evaluator: Evaluator, node: ast.Call, env: Env, name: str,
         words = {word.arg: word.value for word in node.keywords}
         if set(words) <= {"dtype", "device"} and all(is_own(evaluator, each, env) for each in words.values()):
             return None
-    if name == "to" and len(node.args) == 1 + (node.args[0] is first) and not node.keywords:
-        given = rest[0] if rest else None
-        if given is not None and is_own(evaluator, given, env):
-            return None
+    if name == "to" and len(rest) == 1 and not node.keywords and is_own(evaluator, rest[0], env):
+        return None
     known = name in torch_api.SAME_ANY_DTYPE | torch_api.SAME_IF_FLOATING | torch_api.TO_BOOL
     harmless = not rest and (dimension is None or same(dimension, _LAST))
     return None if known and harmless and name not in _NOT_FOR_EVERY_SHAPE else unclear

@@ -56,6 +56,10 @@ _BRANCHES = {
         "if x.sum() > 0:\n    z = x * 2\n    w = z + 1\nelse:\n    z = x * 3\n    w = z - 1\nreturn w",
         "is assigned in several branches",
     ),
+    "a dtype and a device that another tensor has": (
+        "if x.sum() > 0:\n    y = x.to(dtype=mask.dtype, device=mask.device)\nreturn y",
+        "may raise for some arguments",
+    ),
     "a variable assigned twice": (
         "if x.sum() > 0:\n    w = x * 2\n    w = x + 1\nelse:\n    w = x - 1\nreturn w",
         "is assigned twice in one branch",

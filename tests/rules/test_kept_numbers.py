@@ -98,6 +98,14 @@ def test_weights_of_bins_and_how_many_bins_there_are(default: str) -> None:
     assert "w[inside] = " in after
 
 
+@pytest.mark.parametrize("line", ["y = z = {}", "z = y\ny = {}", "z = y\nF.relu(y, inplace={} < 0 and '({} = )')"])
+def test_a_long_line_that_is_no_plain_assignment_is_written_as_well(line: str) -> None:
+    long = "F.smooth_l1_loss(x * 1.25, t * 0.75, reduction='sum', beta=1.0).abs() + 1000.0 * 0.001 - x.sum() * 0.25"
+    read, line = "n = max(t.float().sum().item(), 1.0)", line.replace("{}", long, 1)
+    body = f"y = x.clone()\n{read}\n{line}\nreturn x.sum() / n, y, z"
+    same_as_eager(model(body.replace("({} = )", "no = yes")), _INPUTS[:2], strict="relu" not in line)
+
+
 def test_a_mask_that_changes_after_it_was_counted_is_written_under_the_test() -> None:
     change = "k = inside.sum().item()\n    inside.logical_not_()"
     source = model(_COUNTS.replace("k = inside.sum().item()", change))

@@ -72,6 +72,17 @@ def test_a_layer_that_computes_a_loss_gets_all_rows(body: str) -> None:
     compiles(after, inputs, scenarios=_GRADIENTS)
 
 
+@pytest.mark.parametrize("labels", ["labels[mask]", "labels[mask].clamp(max=4)", "labels[mask].long()"])
+def test_labels_of_a_dtype_without_the_ignored_one_run_the_original(labels: str) -> None:
+    source = _source(f"loss_fct = nn.CrossEntropyLoss()\nloss = loss_fct(logits[mask], {labels})")
+    after, _ = fixed(source, select=("GM510",))
+    assert after != source
+    given = "torch.randn(2, 3, 5), torch.tensor([[1, 2, 3], [4, 1, 0]], dtype=torch.{})"
+    inputs = [f"{given.format(each)}, torch.tensor([[0, 1, 1], [0, 0, 1]]) == 1" for each in ("int64", "uint8")]
+    behaves(source, after, inputs, scenarios=[Scenario()])
+    compiles(after, inputs, strict=False, scenarios=[Scenario()])
+
+
 def test_rows_that_a_branch_selects_get_the_label_that_the_loss_behind_it_ignores() -> None:
     after, _ = fixed(_source(_SHIFTED), select=("GM510",))
     assert "loss_fct(shift_logits.view(-1, shift_logits.size(-1)), flat)" in after

@@ -13,7 +13,7 @@ import torch
 
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
-from tests.tools.fixes import declined, fixed, noop, transformed
+from tests.tools.fixes import checked, declined, fixed, noop, transformed
 from tests.tools.observe import Scenario
 
 _MODEL = """
@@ -208,6 +208,16 @@ class Model(nn.Module):
 )
 def test_types_that_torchscript_learns_elsewhere_stay_known(old: str, new: str) -> None:
     declined(_SCRIPTED.replace(old, new), "learns the type of the value", select=("GM603",))
+
+
+@pytest.mark.parametrize("spelled", ["List[int]", "list[int]", "Dict[str, int]"])
+def test_the_elements_that_torchscript_asks_for_are_left_to_it(spelled: str) -> None:
+    source = _SCRIPTED.replace("(factor, str)", f"(factor, {spelled})").replace("Union\n", "Dict, List, Union\n")
+    reasons = [each.declined or "" for each in checked(source, select=("GM603",)).findings]
+    assert any("compiles no loop" in each for each in reasons)
+    after, _ = fixed(source)
+    assert f"is_compiling() and isinstance(factor, {spelled}" not in after
+    compiles(after, ["torch.randn(2), False"], strict=False)
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")

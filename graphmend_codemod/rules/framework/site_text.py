@@ -187,6 +187,23 @@ class SiteText:
             lines = f"{inner}{self.broken(together, deeper + 1, bare=True)}\n"
         return f"{before}\n{lines}{'    ' * deeper}{after}"
 
+    def broken_line(self, text: str, deeper: int) -> str:
+        """A simple statement on one line, whose value is broken where the line would be too long."""
+        if not self.is_too_long(self.indentation(deeper) + len(text)) or not text.isascii():
+            return text
+        try:
+            node = ast.parse(text).body[0]
+        except SyntaxError:  # the header of a compound statement
+            return text
+        if isinstance(node, (ast.Assign, ast.AugAssign)):
+            target = node.targets[-1] if isinstance(node, ast.Assign) else node.target
+            at = text.index("=", target.end_col_offset) + 1
+        elif isinstance(node, ast.Expr):
+            return self.broken(text, deeper)
+        else:
+            return text
+        return f"{text[:at]} {self.broken(text[at:].strip(), deeper)}"
+
     def broken(self, text: str, deeper: int, *, bare: bool = False) -> str:
         """An expression on one line, broken at its operator or in its call where the line would be too long.
 

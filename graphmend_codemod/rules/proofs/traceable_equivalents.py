@@ -127,7 +127,9 @@ def _class_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None
     for each in asked if elements is None else ():
         if not _is_plain_class(site, each):
             raise NotProven(f"`{short(each)}` may check the elements of a container; manually check with `isinstance`")
-    if elements is not None and not site.scripted:
+    if elements is not None:
+        if site.scripted:
+            raise NotProven(f"TorchScript compiles no loop over what `{short(call.args[1])}` asks for")
         return Twin(call, call, elements, (site.compiling,), test=True)
     if site.scripted and not _tells_only_inside(site, statement, call):
         raise NotProven(

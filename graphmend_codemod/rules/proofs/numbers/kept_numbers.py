@@ -124,11 +124,7 @@ class _Region(NumberTexts):
         for each in self.checks if self.site.settings.guards == "assert" else ():
             self.lines.append("    " * self.level + f'{self.site.torch}._assert_async({each}, "division by zero")')
         self.checks.clear()
-        margin = "    " * self.level
-        name, sign, value = text.partition(" = ")
-        if sign and self.site.is_too_long(self.site.indentation(1 + self.level) + len(text)):
-            text = f"{name} = {self.site.broken(value, 1 + self.level)}"
-        self.lines.append(f"{margin}{text}")
+        self.lines.append("    " * self.level + self.site.broken_line(text, 1 + self.level))
 
     def _loop(self, there: Site, node: ast.For) -> None:
         targets = {part.id for part in walk(node.target) if isinstance(part, ast.Name)}

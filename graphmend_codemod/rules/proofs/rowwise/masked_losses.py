@@ -254,6 +254,10 @@ class MaskedLosses(MaskedReads):
         if [each.rank for each in given if each.what is What.ROWS] != [2, 1]:
             return None
         self.looked.append(node)
+        if getattr(getattr(node.args[1], "func", None), "attr", "") != "long":
+            # -100 is another label in uint8, and torch compiles no loss of such labels.
+            for each in [given[1].spelled] if given[1].spelled else self.sources:
+                self.conditions[f"{each}.dtype != {self.site.torch}.uint8"] = None
         texts[1] = f"{self.site.torch}.where({self.chooser}.flatten(), {texts[1]}, {ignored})"
         return self._make(node, function, texts)
 
