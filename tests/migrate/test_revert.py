@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from graphmend_codemod import rules
-from graphmend_codemod.core.findings import Edit, EditForm, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, EditForm, Replacement
 from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.engine import judge as engine_module
 from graphmend_codemod.evaluation.port import Wanted
@@ -75,11 +75,9 @@ PLANTED_LINE = MODEL.splitlines().index("        if y.sum() > {number}:") + 1
 
 def planted_rule() -> Rule:
     rule = Rule(
-        code="GM999",
-        slug="planted",
+        "gm999_planted",
+        "planted (GM999): a rewrite for a test.\n\nIt is wrong.\n",
         title="plant a rewrite that does not earn its place",
-        documentation="planted (GM999): a rewrite for a test.\n\nIt is wrong.\n",
-        safety=Safety.SAFE,
         contract=Contract(Cost.NONE),
     )
 
@@ -100,14 +98,14 @@ def planting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     planted = ModuleType("planted")
     planted.rule = planted_rule()  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, f"{rules.__name__}.planted", planted)
-    asked = {**QUESTIONS, "If": (("planted", 0, "", ""), *QUESTIONS["If"])}
+    asked = (("planted", "If", "", ""), *QUESTIONS)
     monkeypatch.setattr("graphmend_codemod.rules.framework.registry.QUESTIONS", asked)
     monkeypatch.setattr("graphmend_codemod.engine.judge.CODES", (*CODES, "GM999"))
-    registry._questions.cache_clear()
-    engine_module._selected.cache_clear()
+    for each in (registry._questions, registry._asked_of, engine_module._selected):
+        each.cache_clear()
     yield Engine(rules=(*all_rules(), planted.rule))
-    registry._questions.cache_clear()
-    engine_module._selected.cache_clear()
+    for each in (registry._questions, registry._asked_of, engine_module._selected):
+        each.cache_clear()
 
 
 @pytest.fixture

@@ -22,18 +22,15 @@ from graphmend_codemod.rules.framework.rule import Contract, Cost, Rule
 SCHEMA = json.loads((Path(__file__).parent.parent / "data" / "sarif-2.1.0-rtm.5.json").read_text(encoding="utf-8"))
 RULES = (
     Rule(
-        code="GM101",
-        slug="tensor-if-assign",
+        "gm101_tensor_if_assign",
+        "tensor-if-assign (GM101): an `if` that selects.\n\nWhy it breaks.",
         title="select with torch.where",
-        documentation="tensor-if-assign (GM101): an `if` that selects.\n\nWhy it breaks.",
-        safety=Safety.SAFE,
         contract=Contract(Cost.NONE),
     ),
     Rule(
-        code="GM107",
-        slug="tensor-while",
+        "gm107_tensor_while",
+        "tensor-while (GM107): a loop.",
         title="",
-        documentation="tensor-while (GM107): a loop.",
         safety=Safety.ADVICE,
         contract=Contract(Cost.NONE),
     ),

@@ -10,7 +10,7 @@ from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, R
 
 
 def made(safety: Safety, cost: Cost) -> Rule:
-    return Rule("GM999", "tried", "try", "tried (GM999): a rule.\n\nWhy.\n", safety, Contract(cost))
+    return Rule("gm999_tried", "tried (GM999): a rule.\n\nWhy.\n", "try", Contract(cost), safety=safety)
 
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)

@@ -23,10 +23,9 @@ from graphmend_codemod.rules.proofs.untraced.guessed import guessed_at, seeming
 from graphmend_codemod.rules.proofs.untraced.tests import tested
 
 rule = Rule(
-    code="GM703",
-    slug="untraced",
+    __name__,
+    __doc__,
     title="report code that Dynamo cannot trace",
-    documentation=__doc__,
     safety=Safety.ADVICE,
     contract=Contract(cost=Cost.NONE),
 )

@@ -43,14 +43,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import CompilePath, Safety, Span
 from graphmend_codemod.rules.framework.edits import beside, one_path, two_paths, under
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import (
-    BRANCH_MESSAGES,
-    EIGHT_BITS,
-    Contract,
-    Cost,
-    Diagnostic,
-    Rule,
-)
+from graphmend_codemod.rules.framework.rule import BRANCH_MESSAGES, EIGHT_BITS, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, known_flag, reads_tensor, split
 from graphmend_codemod.rules.proofs.numbers.chosen_numbers import chosen, kept_choice
@@ -61,11 +54,9 @@ from graphmend_codemod.rules.proofs.select.select_text import values_of, where
 from graphmend_codemod.rules.proofs.select.selection import expression_selection, selection_of
 
 rule = Rule(
-    code="GM101",
-    slug="tensor-if-assign",
+    __name__,
+    __doc__,
     title="select with torch.where instead of branching",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.BOTH_ARMS,
         cost_note="both values are computed, and one is selected",

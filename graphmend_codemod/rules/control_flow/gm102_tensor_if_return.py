@@ -21,14 +21,7 @@ from graphmend_codemod.core.findings import Safety, Span
 from graphmend_codemod.rules.framework.conditions import names_in, renamed
 from graphmend_codemod.rules.framework.edits import computed_in_front, in_front, one_path
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import (
-    BRANCH_MESSAGES,
-    EIGHT_BITS,
-    Contract,
-    Cost,
-    Diagnostic,
-    Rule,
-)
+from graphmend_codemod.rules.framework.rule import BRANCH_MESSAGES, EIGHT_BITS, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.logging.skipped_messages import without_messages
@@ -40,11 +33,9 @@ from graphmend_codemod.rules.proofs.select.select_text import values_of, where, 
 from graphmend_codemod.rules.proofs.select.selection import Selection
 
 rule = Rule(
-    code="GM102",
-    slug="tensor-if-return",
+    __name__,
+    __doc__,
     title="select the returned value with torch.where",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.BOTH_ARMS,
         cost_note="both results are computed, and one is selected",

@@ -15,7 +15,6 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.torch_api import torch_function
-from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -27,11 +26,9 @@ from graphmend_codemod.rules.proofs.select.selection import selection_of
 _TESTS = frozenset({"isinf", "isnan", "isfinite", "isposinf", "isneginf"})
 
 rule = Rule(
-    code="GM103",
-    slug="overflow-guard",
+    __name__,
+    __doc__,
     title="select clamped values instead of branching on overflow",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.BOTH_ARMS,
         cost_note="the clamped values are always computed, in one kernel with the select",

@@ -24,11 +24,9 @@ from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.masks.masked_writes import asked_mask, masked_write, neutral
 
 rule = Rule(
-    code="GM104",
-    slug="masked-write-guard",
+    __name__,
+    __doc__,
     title="write under the mask without testing it first",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.BOTH_ARMS,
         cost_note="the write is always done",

@@ -33,16 +33,10 @@ import ast
 
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
-from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import computed_in_front
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import (
-    FLOAT_WARNING,
-    Contract,
-    Cost,
-    Diagnostic,
-    Rule,
-)
+from graphmend_codemod.rules.framework.rule import FLOAT_WARNING, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, split
 from graphmend_codemod.rules.proofs.conditions.condition_parts import is_registered
@@ -61,11 +55,9 @@ from graphmend_codemod.rules.proofs.memory.initialised_state import FILLS, initi
 from graphmend_codemod.rules.proofs.memory.skipped_writes import asked_of
 
 rule = Rule(
-    code="GM105",
-    slug="branch-writes-state",
+    __name__,
+    __doc__,
     title="select the written tensor instead of branching around the write",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.BOTH_ARMS,
         cost_note="what each branch would write is always computed, and one is selected",

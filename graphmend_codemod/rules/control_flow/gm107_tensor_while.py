@@ -16,10 +16,9 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
 
 rule = Rule(
-    code="GM107",
-    slug="tensor-while",
+    __name__,
+    __doc__,
     title="bound the iterations of a data-dependent loop",
-    documentation=__doc__,
     safety=Safety.ADVICE,
     contract=Contract(cost=Cost.NONE),
 )

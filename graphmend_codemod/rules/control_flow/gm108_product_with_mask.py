@@ -15,7 +15,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.patterns import all_names, is_name
-from graphmend_codemod.core.findings import CompilePath, Safety
+from graphmend_codemod.core.findings import CompilePath
 from graphmend_codemod.rules.framework.edits import before_if
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
@@ -28,11 +28,9 @@ from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 
 rule = Rule(
-    code="GM108",
-    slug="product-with-mask",
+    __name__,
+    __doc__,
     title="multiply by the mask without testing whether it is all ones",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.BOTH_ARMS,
         cost_note="the product is always computed",

@@ -29,16 +29,10 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
 from graphmend_codemod.analysis.patterns import is_literal, is_name, is_none
 from graphmend_codemod.analysis.scope import walk_in_layers
-from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import before_if, judged, under
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import (
-    ASKS_CLASSES,
-    Contract,
-    Cost,
-    Diagnostic,
-    Rule,
-)
+from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import own_definition
 from graphmend_codemod.rules.proofs.masks.all_ones_test import AllOnesTest, of_dtype, question_of
@@ -50,11 +44,9 @@ from graphmend_codemod.rules.proofs.masks.prepared_masks import PreparedMask, fo
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
 
 rule = Rule(
-    code="GM109",
-    slug="mask-or-none",
+    __name__,
+    __doc__,
     title="keep a mask that may be all ones",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.BOTH_ARMS,
         cost_note="products and sums with the mask are always computed",

@@ -23,7 +23,7 @@ from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.patterns import expanded_like, is_name
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import BOOL
-from graphmend_codemod.core.findings import Edit, Original, Safety
+from graphmend_codemod.core.findings import Edit, Original
 from graphmend_codemod.rules.framework.edits import before_if
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
@@ -35,11 +35,9 @@ from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.select.selection import Assignment, assignments
 
 rule = Rule(
-    code="GM110",
-    slug="conditional-counter",
+    __name__,
+    __doc__,
     title="keep a conditional counter in a tensor",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.BOTH_ARMS, cost_note="both forms of what the branch assigns are computed, and one is selected"
     ),

@@ -24,30 +24,22 @@ import ast
 import re
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.core.findings import CompilePath, Edit, Original, Safety, Span
+from graphmend_codemod.core.findings import CompilePath, Edit, Original, Span
 from graphmend_codemod.rules.framework.edits import beside
-from graphmend_codemod.rules.framework.rule import (
-    FLOAT_WARNING,
-    Contract,
-    Cost,
-    Diagnostic,
-    Rule,
-)
+from graphmend_codemod.rules.framework.rule import FLOAT_WARNING, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.deciding_operands import Decision, decision, only_tested
 
 rule = Rule(
-    code="GM111",
-    slug="decided-test",
+    __name__,
+    __doc__,
     title="test Python values before tensors",
-    documentation=__doc__,
-    safety=Safety.SAFE,
-    yields=True,
     contract=Contract(
         cost=Cost.NONE,
         compiled_exceptions="an exception that the skipped test itself would raise is not raised",
         compiled_logs=FLOAT_WARNING,
     ),
+    yields=True,
 )
 
 

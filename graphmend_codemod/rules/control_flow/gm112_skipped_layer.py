@@ -46,10 +46,9 @@ from graphmend_codemod.rules.proofs.select.skipped_layer import Draw, Ways, Writ
 _COMMENT = "# Not skipped by a random number when compiled: what the layer gives is selected or not."
 
 rule = Rule(
-    code="GM112",
-    slug="skipped-layer",
+    __name__,
+    __doc__,
     title="select a layer's result instead of skipping the layer by a random number",
-    documentation=__doc__,
     safety=Safety.UNSAFE,
     contract=Contract(
         cost=Cost.BOTH_ARMS,

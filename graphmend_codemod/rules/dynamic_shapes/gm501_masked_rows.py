@@ -19,7 +19,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import INDEXED, parameter_names, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
-from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import two_paths, under
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -29,11 +29,9 @@ from graphmend_codemod.rules.proofs.rowwise.selectors import Selection, is_plain
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen_anywhere
 
 rule = Rule(
-    code="GM501",
-    slug="masked-rows",
+    __name__,
+    __doc__,
     title="use the mask instead of boolean-mask indexing under torch.compile",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.BOTH_ARMS, cost_note="all elements are read; unselected ones are masked out", saves_masks=True
     ),

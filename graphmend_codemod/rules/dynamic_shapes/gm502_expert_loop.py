@@ -39,7 +39,6 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import AS_OPERATOR
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
@@ -50,11 +49,9 @@ from graphmend_codemod.rules.proofs.rowwise.expert_loops import chooses_rows, se
 _ABOUT = "Add to `{}` what each expert makes of its own rows."
 
 rule = Rule(
-    code="GM502",
-    slug="expert-loop",
+    __name__,
+    __doc__,
     title="run experts as one custom operator under torch.compile",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.OUTLINED,
         cost_note="experts run as in eager mode, once more for a gradient",

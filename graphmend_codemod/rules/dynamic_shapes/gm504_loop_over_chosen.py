@@ -29,7 +29,7 @@ import ast
 from collections.abc import Callable
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import AS_OPERATOR
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
@@ -37,11 +37,9 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import loop_functions, loop_outlining
 
 rule = Rule(
-    code="GM504",
-    slug="loop-over-chosen",
+    __name__,
+    __doc__,
     title="run a data-dependent loop as one custom operator under torch.compile",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(cost=Cost.OUTLINED, cost_note="the loop runs as it does in eager mode"),
 )
 

@@ -19,7 +19,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import all_names, is_name
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, INT64, is_floating_dtype
-from graphmend_codemod.core.findings import Edit, Original, Safety, Span
+from graphmend_codemod.core.findings import Edit, Original, Span
 from graphmend_codemod.rules.framework.edits import beside, under
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
@@ -28,11 +28,9 @@ from graphmend_codemod.rules.proofs.numbers.literals import plain_number
 from graphmend_codemod.rules.proofs.rowwise.selectors import where_of
 
 rule = Rule(
-    code="GM507",
-    slug="index-from-mask",
+    __name__,
+    __doc__,
     title="write under a mask instead of at computed indices",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(cost=Cost.BOTH_ARMS, cost_note="every element is written or kept by the mask", saves_masks=True),
 )
 

@@ -15,7 +15,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import counted, is_name, only_target
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.values import INT64, ValueKind
-from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import judged, two_paths, under
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
@@ -24,11 +24,9 @@ from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
 from graphmend_codemod.rules.proofs.numbers.literals import plain_number
 
 rule = Rule(
-    code="GM508",
-    slug="length-mask",
+    __name__,
+    __doc__,
     title="fill rows up to their lengths without a loop",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE, saves_masks=True),
 )
 

@@ -19,7 +19,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import elements_of, is_whole, same
 from graphmend_codemod.analysis.scope import INDEXED, parameter_names, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
-from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import two_paths, under
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -29,11 +29,9 @@ from graphmend_codemod.rules.proofs.untraced.evidence import is_array
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere
 
 rule = Rule(
-    code="GM509",
-    slug="masked-copy",
+    __name__,
+    __doc__,
     title="select with torch.where instead of boolean-mask indexing",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(cost=Cost.BOTH_ARMS, cost_note="all elements are read, and the mask selects", saves_masks=True),
 )
 

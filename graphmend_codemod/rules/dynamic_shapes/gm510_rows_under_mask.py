@@ -55,7 +55,7 @@ from collections.abc import Callable, Iterator
 from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import INDEXED, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.reasons import NotProven, with_way_out
 from graphmend_codemod.rules.framework.rule import WRITES_ANYWAY, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -72,11 +72,9 @@ from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_an
 _BY_HAND = "manually compute all rows and select with `torch.where`"
 
 rule = Rule(
-    code="GM510",
-    slug="rows-under-mask",
+    __name__,
+    __doc__,
     title="compute all rows and select with the mask under torch.compile",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.BOTH_ARMS,
         cost_note="elementwise work on all rows, also where the mask chooses none",

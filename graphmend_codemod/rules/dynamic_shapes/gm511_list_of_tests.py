@@ -15,18 +15,15 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import INDEXED, dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import two_paths, under
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.evidence import is_list_of_tests
 
 rule = Rule(
-    code="GM511",
-    slug="list-of-tests",
+    __name__,
+    __doc__,
     title="index with integers instead of a list of bools under torch.compile",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
@@ -17,7 +18,6 @@ class MatchKey(NamedTuple):
 
     module: str
     place: int
-    candidate: str
     words: frozenset[str]
 
 
@@ -56,7 +56,7 @@ def worth_asking(
     More specific rules come first. Only rules that are worth it are loaded: a commit hook waits for each.
     """
     names = words.keys()
-    for module, place, _, wanted in _questions(kind, candidates):
+    for module, place, wanted in _questions(kind, candidates):
         if not wanted or not names.isdisjoint(wanted):
             yield _asked(module, kind, place)
 
@@ -70,8 +70,16 @@ def _asked(module: str, kind: str, place: int) -> tuple[Rule, Asked]:
 
 @cache
 def _questions(kind: str, candidates: tuple[str, ...]) -> tuple[MatchKey, ...]:
-    return tuple(
-        MatchKey(module, place, candidate, frozenset(words.split()))
-        for module, place, candidate, words in QUESTIONS.get(kind, ())
-        if not candidate or candidate in candidates
-    )
+    return tuple(key for key, candidate in _asked_of(kind) if not candidate or candidate in candidates)
+
+
+@cache
+def _asked_of(kind: str) -> list[tuple[MatchKey, str]]:
+    """The match functions for nodes of one kind, with the candidate that each asks for."""
+    places: Counter[str] = Counter()
+    found = []
+    for module, kinds, candidate, words in QUESTIONS:
+        if kind in kinds.split():
+            found.append((MatchKey(module, places[module], frozenset(words.split())), candidate))
+            places[module] += 1
+    return found

@@ -96,6 +96,7 @@ class Asked(NamedTuple):
 class Rule:
     """One rule.
 
+    `module` is the name of its module, `gmNNN_what_it_finds`, which tells its code and slug.
     `title` is an imperative phrase for commits ("select with torch.where instead of branching"). `documentation` is the
     docstring of the rule's module: `slug (CODE): one line.`, a blank line, paragraphs. `yields` is true for a rule that
     leaves a break in some runs: any other rule with a safe fix for the site goes first. `for_own` is true for a rule
@@ -104,18 +105,17 @@ class Rule:
 
     def __init__(
         self,
-        code: str,
-        slug: str,
-        title: str,
+        module: str,
         documentation: str,
-        safety: Safety,
+        title: str,
         contract: Contract,
         *,
+        safety: Safety = Safety.SAFE,
         yields: bool = False,
         for_own: bool = False,
     ) -> None:
-        self.code = code
-        self.slug = slug
+        code, _, words = module.rpartition(".")[2].partition("_")
+        self.code, self.slug = code.upper(), words.replace("_", "-")
         self.title = title
         self.documentation = documentation
         self.safety = safety
@@ -124,7 +124,7 @@ class Rule:
         self.for_own = for_own
         self.matches: dict[type[ast.AST], list[Asked]] = {}
         if contract.cost is Cost.MULTIPLIED and safety is Safety.SAFE:
-            raise ValueError(f"{code} multiplies work, so its fix cannot be safe")
+            raise ValueError(f"{self.code} multiplies work, so its fix cannot be safe")
 
     @cached_property
     def examples(self) -> Sequence[Shown]:

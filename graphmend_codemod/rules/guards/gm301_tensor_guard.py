@@ -44,13 +44,7 @@ from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import in_front, judged, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import (
-    BRANCH_MESSAGES,
-    Contract,
-    Cost,
-    Diagnostic,
-    Rule,
-)
+from graphmend_codemod.rules.framework.rule import BRANCH_MESSAGES, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.guards import checking_calls, raised_exceptions
 from graphmend_codemod.rules.guards.device_check import DeviceCheck
@@ -61,11 +55,9 @@ from graphmend_codemod.rules.proofs.exceptions import message_of, swallowing
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 
 rule = Rule(
-    code="GM301",
-    slug="tensor-guard",
+    __name__,
+    __doc__,
     title="check tensor values on the device under torch.compile",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.NONE,
         cost_note="the check runs on the device",

@@ -18,7 +18,7 @@ from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import stores_name
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.analysis.values import INT64, ValueKind
-from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
@@ -31,11 +31,9 @@ _CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.SetComp
 
 
 rule = Rule(
-    code="GM302",
-    slug="static-guard",
+    __name__,
+    __doc__,
     title="check the Python list that a tensor was built from",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE, may_raise=False),
 )
 

@@ -98,10 +98,9 @@ from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 from graphmend_codemod.rules.proofs.untraced.tests import tested
 
 rule = Rule(
-    code="GM801",
-    slug="opaque-region",
+    __name__,
+    __doc__,
     title="run code that cannot be traced as one opaque operator under torch.compile",
-    documentation=__doc__,
     safety=Safety.OPAQUE,
     contract=Contract(
         cost=Cost.OUTLINED,

@@ -40,10 +40,9 @@ from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 
 rule = Rule(
-    code="GM802",
-    slug="unbacked-value",
+    __name__,
+    __doc__,
     title="keep numbers and sizes that the data tells in the graph",
-    documentation=__doc__,
     safety=Safety.OPAQUE,
     contract=Contract(
         cost=Cost.NONE,

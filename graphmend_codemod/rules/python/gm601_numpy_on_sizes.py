@@ -35,7 +35,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_within, last_name
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import ValueKind
-from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import judged, line_of
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
@@ -49,11 +49,9 @@ from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape
 from graphmend_codemod.rules.proofs.sizes.unique_numbers import list_in_front, unique_numbers
 
 rule = Rule(
-    code="GM601",
-    slug="numpy-on-sizes",
+    __name__,
+    __doc__,
     title="compute sizes with math instead of NumPy under torch.compile",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.NONE,
         cost_note="sizes that a break made constant become formulas, which take a little longer to compile",

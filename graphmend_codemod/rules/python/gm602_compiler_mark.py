@@ -14,18 +14,16 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.patterns import last_name
-from graphmend_codemod.core.findings import Original, Safety
+from graphmend_codemod.core.findings import Original
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.argument_effects import effect_in
 
 rule = Rule(
-    code="GM602",
-    slug="compiler-mark",
+    __name__,
+    __doc__,
     title="mark tensors for the compiler in eager mode only",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.NONE,
         compiled_state="the mark is not set on tensors that are made while Dynamo traces",

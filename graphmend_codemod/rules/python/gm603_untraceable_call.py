@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_attribute, last_name
-from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.project.summary.candidates import FOREIGN_NAMES
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -55,11 +55,9 @@ if TYPE_CHECKING:
     from graphmend_codemod.rules.proofs.twin import Twin
 
 rule = Rule(
-    code="GM603",
-    slug="untraceable-call",
+    __name__,
+    __doc__,
     title="call a traceable equivalent under torch.compile",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.NONE,
         compiled_exceptions=(

@@ -34,11 +34,9 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.gradients.gradient_leaves import is_constant, new_leaf, stored
 
 rule = Rule(
-    code="GM604",
-    slug="autograd-grad",
+    __name__,
+    __doc__,
     title="take gradients in forward by torch.func.vjp under torch.compile",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.NONE,
         compiled_exceptions="kept, but for what depends on no input, or where gradients are off, zeros are no error",

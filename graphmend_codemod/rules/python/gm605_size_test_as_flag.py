@@ -19,7 +19,7 @@ from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import Origin, ValueKind
-from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import judged, line_of
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
@@ -27,14 +27,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape, is_size
 
-rule = Rule(
-    code="GM605",
-    slug="size-test-as-flag",
-    title="answer a size's test while tracing",
-    documentation=__doc__,
-    safety=Safety.SAFE,
-    contract=Contract(cost=Cost.NONE),
-)
+rule = Rule(__name__, __doc__, title="answer a size's test while tracing", contract=Contract(cost=Cost.NONE))
 
 _FLAG = "is_causal"
 _IDENTITY = (ast.Is, ast.IsNot)

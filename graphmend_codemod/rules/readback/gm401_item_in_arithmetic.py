@@ -48,16 +48,9 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.values import BOOL, ValueKind
-from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import holding, line_of, two_paths, under
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
-from graphmend_codemod.rules.framework.rule import (
-    FLOAT_WARNING,
-    Contract,
-    Cost,
-    Diagnostic,
-    Rule,
-)
+from graphmend_codemod.rules.framework.rule import FLOAT_WARNING, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition_parts import number_of
 from graphmend_codemod.rules.proofs.conditions.type_conditions import (
@@ -77,11 +70,9 @@ from graphmend_codemod.rules.proofs.numbers.scalar_uses import own_expressions, 
 from graphmend_codemod.rules.proofs.numbers.tested_numbers import tests_of
 
 rule = Rule(
-    code="GM401",
-    slug="item-in-arithmetic",
+    __name__,
+    __doc__,
     title="keep the 0-dim tensor instead of its number",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.NONE,
         compiled_logs=FLOAT_WARNING,

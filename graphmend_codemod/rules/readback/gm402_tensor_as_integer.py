@@ -20,16 +20,10 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.analysis.patterns import all_given
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
-from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Original, Replacement
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import (
-    ASKS_CLASSES,
-    Contract,
-    Cost,
-    Diagnostic,
-    Rule,
-)
+from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, own_definition
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
@@ -39,11 +33,9 @@ from graphmend_codemod.rules.proofs.numbers.number_loops import iterated
 from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 
 rule = Rule(
-    code="GM402",
-    slug="tensor-as-integer",
+    __name__,
+    __doc__,
     title="take sizes from the list that a tensor was built from",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.NONE,
         cost_note="sizes are constants: another list of sizes may recompile",

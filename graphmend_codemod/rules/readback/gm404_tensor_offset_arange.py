@@ -20,19 +20,14 @@ from graphmend_codemod.analysis.patterns import is_name, only_target, same
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.analysis.values import INT64, ValueKind
-from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 rule = Rule(
-    code="GM404",
-    slug="tensor-offset-arange",
-    title="add the start tensor to a torch.arange from zero",
-    documentation=__doc__,
-    safety=Safety.SAFE,
-    contract=Contract(cost=Cost.NONE),
+    __name__, __doc__, title="add the start tensor to a torch.arange from zero", contract=Contract(cost=Cost.NONE)
 )
 
 _COMMENT = "# The length is known: only where it starts is in a tensor."

@@ -20,16 +20,10 @@ from typing import NamedTuple
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
 from graphmend_codemod.analysis.patterns import all_names, is_name
 from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
-from graphmend_codemod.core.findings import CompilePath, Edit, Original, Replacement, Safety
+from graphmend_codemod.core.findings import CompilePath, Edit, Original, Replacement
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import (
-    ASKS_CLASSES,
-    Contract,
-    Cost,
-    Diagnostic,
-    Rule,
-)
+from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, own_definition
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
@@ -40,11 +34,9 @@ from graphmend_codemod.rules.proofs.numbers.default_ranges import Made, asked_fo
 from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 
 rule = Rule(
-    code="GM405",
-    slug="arange-end-readback",
+    __name__,
+    __doc__,
     title="keep the end of a torch.arange as a Python number",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.NONE,
         compiled_exceptions="kept, but for an empty range, which has the size 0",

@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
-from graphmend_codemod.core.findings import Edit, Helper, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
@@ -39,11 +39,9 @@ from graphmend_codemod.rules.proofs.sizes.integer_tensors import SUFFIX, Integer
 from graphmend_codemod.rules.proofs.sizes.integer_ways import Quotient, Way
 
 rule = Rule(
-    code="GM406",
-    slug="integer-buffer",
+    __name__,
+    __doc__,
     title="compute sizes from the integers that tensors were built from",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE),
 )
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_literal, is_name
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, parents_in, walk, walk_scope
-from graphmend_codemod.core.findings import Edit, Helper, Safety
+from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
@@ -33,14 +33,7 @@ from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.joined_sizes import AS_SIZE, is_shape_here, listed_elements, made_of_sizes
 from graphmend_codemod.rules.proofs.sizes.listed_numbers import from_lists, numbers_read
 
-rule = Rule(
-    code="GM407",
-    slug="size-tensor",
-    title="keep sizes in a list instead of a tensor",
-    documentation=__doc__,
-    safety=Safety.SAFE,
-    contract=Contract(cost=Cost.NONE),
-)
+rule = Rule(__name__, __doc__, title="keep sizes in a list instead of a tensor", contract=Contract(cost=Cost.NONE))
 
 _FILLS = frozenset({"torch.zeros", "torch.ones", "torch.empty"})
 _TAKES_SIZES = frozenset({"view", "reshape", "repeat", "expand", "new_zeros", "new_ones", "new_empty"})

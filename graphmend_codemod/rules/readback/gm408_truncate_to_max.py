@@ -15,18 +15,16 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
-from graphmend_codemod.core.findings import CompilePath, Edit, Original, Safety
+from graphmend_codemod.core.findings import CompilePath, Edit, Original
 from graphmend_codemod.rules.framework.edits import beside, judged
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.sizes.truncated_table import Table, TableReader, greatest_of
 
 rule = Rule(
-    code="GM408",
-    slug="truncate-to-max",
+    __name__,
+    __doc__,
     title="select rows before concatenating the parts of a table",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE, compiled_exceptions="a row behind the part that is cut out is no error"),
 )
 

@@ -24,15 +24,9 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_
 from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
-from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import (
-    ASKS_CLASSES,
-    Contract,
-    Cost,
-    Diagnostic,
-    Rule,
-)
+from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
@@ -41,11 +35,9 @@ from graphmend_codemod.rules.proofs.numbers.counted_numbers import Counted, coun
 from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 
 rule = Rule(
-    code="GM409",
-    slug="number-of-range",
+    __name__,
+    __doc__,
     title="read single positions from a Python range",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE, compiled_state=ASKS_CLASSES),
 )
 

@@ -25,16 +25,10 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk
 from graphmend_codemod.analysis.torch_api import TENSOR_MAKERS
-from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import (
-    ASKS_CLASSES,
-    Contract,
-    Cost,
-    Diagnostic,
-    Rule,
-)
+from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front, with_numbers
 from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
@@ -44,11 +38,9 @@ if TYPE_CHECKING:
 
 
 rule = Rule(
-    code="GM410",
-    slug="python-int-in-tensor",
+    __name__,
+    __doc__,
     title="keep the bounds of slices in a list",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE, compiled_state=ASKS_CLASSES),
 )
 

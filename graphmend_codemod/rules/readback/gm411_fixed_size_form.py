@@ -24,7 +24,7 @@ from collections.abc import Sequence
 
 from graphmend_codemod.analysis.scope import INDEXED, Outline
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Replacement
 from graphmend_codemod.rules.framework.conditions import names_in
 from graphmend_codemod.rules.framework.edits import line_of
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
@@ -35,11 +35,9 @@ from graphmend_codemod.rules.proofs.numbers.fixed_forms import FixedForm, candid
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
 
 rule = Rule(
-    code="GM411",
-    slug="fixed-size-form",
+    __name__,
+    __doc__,
     title="use an operator of a fixed size that reads no tensor",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.NONE,
         compiled_exceptions=(

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement
 from graphmend_codemod.rules.framework.edits import CONSTANT
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -33,11 +33,9 @@ from graphmend_codemod.rules.proofs.logging.log_calls import LogCall, find_log_c
 from graphmend_codemod.rules.proofs.logging.log_guard import effect, guard_calls, is_kept, why_not
 
 rule = Rule(
-    code="GM201",
-    slug="log-call",
+    __name__,
+    __doc__,
     title="keep log and warning calls out of the graph",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.NONE,
         compiled_logs="dropped; once per compilation where the setting `log-calls` asks for it",

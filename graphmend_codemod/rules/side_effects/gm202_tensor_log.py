@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
@@ -19,11 +18,9 @@ from graphmend_codemod.rules.proofs.logging.log_calls import LogCall, find_log_c
 from graphmend_codemod.rules.proofs.logging.log_guard import effect, guard_calls, guard_test, why_not
 
 rule = Rule(
-    code="GM202",
-    slug="tensor-log",
+    __name__,
+    __doc__,
     title="keep calls that print tensors out of the graph",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.NONE,
         compiled_logs="dropped",

@@ -26,7 +26,6 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import all_given, is_name
 from graphmend_codemod.analysis.scope import dotted, walk_scope
-from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import beside, judged
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
@@ -41,11 +40,9 @@ from graphmend_codemod.rules.proofs.gradients.constant_leaves import (
 from graphmend_codemod.rules.proofs.gradients.next_readers import conditions_of_next_readers, is_new
 
 rule = Rule(
-    code="GM203",
-    slug="requires-grad",
+    __name__,
+    __doc__,
     title="set requires_grad only where it changes",
-    documentation=__doc__,
-    safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.NONE, compiled_state="a tensor that `forward` made and dropped keeps no gradient", may_raise=False
     ),
