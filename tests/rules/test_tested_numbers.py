@@ -218,3 +218,43 @@ def test_another_use_of_the_number_keeps_it(body: str) -> None:
     source = model(body)
     after, _ = fixed(source, select=("GM401",))
     assert after == source
+
+
+_COMPARED = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, classes=300, small=-1, large=70000.0, least=0.1):
+        super().__init__()
+        self.classes, self.small, self.large, self.least = classes, small, large, least
+
+    def forward(self, x: torch.Tensor, labels):
+        {body}
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if labels.max().item() >= self.classes:\n    raise ValueError\nreturn x",
+        "if labels.max().item() >= self.classes:\n    x = x * 2\nreturn x",
+        "if torch.max(labels).item() == self.classes:\n    return x * 2\nreturn x",
+        "assert self.small < labels.min().item()\nreturn x",
+        "assert labels.max().item() != x.size(0)\nreturn x",
+        "if (labels.float() * 0.1).max().item() > self.least:\n    x = x * 2\nreturn x",
+        "if int(labels.max()) < self.large:\n    return x * 2\nreturn x",
+        "if labels.max().item() > self.large:\n    return x * 2\nreturn x",
+        "if labels.max().item() > 0.1:\n    return x * 2\nreturn x",
+    ],
+)
+def test_a_number_compares_with_a_name_as_in_python(body: str) -> None:
+    source = _COMPARED.format(body="\n        ".join(body.split("\n")))
+    after, _ = fixed(source)
+    assert "is_compiling" in after
+    integers = [("uint8", "1, 44, 200"), ("int8", "1, 44, 100"), ("int16", "1, 2, 4464"), ("int64", "0, 5, 300")]
+    floats = [("float16", "1.0, 2.0, float('inf')"), ("float32", "0.1, 0.1, 0.1"), ("bfloat16", "0.1, 300.0, 0.0")]
+    inputs = [f"(torch.ones(300), torch.tensor([{given}], dtype=torch.{kind}))" for kind, given in integers + floats]
+    behaves(source, after, inputs, scenarios=[Scenario()])
+    compiles(after, inputs, strict=False, scenarios=[Scenario()])

@@ -7,7 +7,9 @@ as a custom operator (`torch.library`) with the author's own code in it.
 That is the last resort, for sites that no other rule fixes, and it is not the same as a graph of plain operators: the
 compiler does not look inside, fuses nothing with it, and where gradients flow the code runs once more to get them. So
 these fixes are a kind of their own, *opaque*, which only `graphmend fix --opaque` or the setting `opaque = true`
-applies, and which is counted apart everywhere. What it returns shares no memory with what it was given.
+applies, and which is counted apart everywhere. The second run takes what the tensors hold then: autograd notices a
+change in place before the backward pass, but not one through `.data`. What it returns shares no memory with what it
+was given.
 
 **Functions.** A function outside of classes that holds such a site, and that returns tensors whose shapes do not
 depend on data, is called as one operator; its body stays. The shapes come from a part of the function that is cut out
@@ -67,10 +69,11 @@ statements behind one are taken in where it gives an object that no graph holds.
 
 **Recurrent layers.** `self.lstm(x)` and `self.lstm.num_layers` get a compile path, in which an operator runs the layer
 on what it is given, with its parameters as inputs. Compiled graphs hold these parameters themselves: after one is
-replaced by another (not after it changed in place, as optimizers and `load_state_dict` do), call
-`torch.compiler.reset()`. Autocast, `torch.export`, subclasses of tensors and layers of other classes are told apart
-while tracing, and break the graph as before. Where the constructor chooses the class, `getattr(nn, kind)(...)` or one
-of a table, the compile path takes any of torch's three.
+replaced by another (not after it changed in place, as optimizers and `load_state_dict` do), a call that needs gradients
+raises an error that asks for `torch.compiler.reset()`. Writing into what the layer was given, before the backward pass,
+raises as well, also where the layer keeps a copy (`batch_first`). Autocast, `torch.export`, subclasses of tensors and
+layers of other classes are told apart while tracing, and break the graph as before. Where the constructor chooses the
+class, `getattr(nn, kind)(...)` or one of a table, the compile path takes any of torch's three.
 
 **Packed sequences.** Statements one after the other that pack a padded tensor, run such a layer and pad again
 (`pack_padded_sequence`, `self.lstm`, `pad_packed_sequence`) become one operator, which does the same; assignments that

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_literal
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, INT64, ValueKind
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions.exact_numbers import Compared, compared
 from graphmend_codemod.rules.proofs.number_read import number_read
 
 
@@ -118,30 +118,27 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
     flags = [inner for inner in found if inner is not None and not site.value(inner).is_single]
     if flags and not any(isinstance(side, ast.Constant) and side.value in range(128) for side in sides):
         return None  # what a buffer of unknown dtype may not hold exactly
-    if any(site.value(inner).is_floating for inner in found if inner is not None):
-        exact = isinstance(node.ops[0], (ast.Eq, ast.NotEq))
-        if not exact or not any(is_literal(side, 0) for side in sides):
-            return None
     for inner, side in zip(found, sides, strict=True):
         if inner is None and site.value(side).kind is ValueKind.TENSOR and not site.value(side).is_single:
             return None
     facts: list[str] = []
-    if any(number is not None and number not in range(128) for number in map(_integer, sides)):
-        asked = [_holds_more(site, inner) for inner in found if inner is not None]
-        if None in asked:
-            impure = f"`{speculation.short(node)}` compares with a number that some integer dtypes do not hold"
+    texts: list[str] = []
+    for inner, beside, side, other in zip(found, reversed(found), sides, reversed(sides), strict=True):
+        made = compared(site, inner, other, beside) if inner is not None else Compared(site.operand(side), "")
+        if made is None:
+            impure = f"`{speculation.short(side)}` compares in its dtype, and its device cannot be asked"
             return Part("", "", "", hazards=speculation.Hazards(impure=impure))
-        facts += [each for each in asked if each]
+        texts.append(made.text)
+        facts += [made.asked] if made.asked else []
     for inner, side in zip(found, sides, strict=True):
         fact = whole_number(site, side, inner) if inner is not None else ""
         if fact is None:
             impure = f"`{speculation.short(side)}` truncates to an integer, and its dtype is unknown"
             return Part("", "", "", hazards=speculation.Hazards(impure=impure))
         facts += [fact] if fact else []
-    left, right = (site.operand(inner or side) for inner, side in zip(found, sides, strict=True))
+    left, right = texts
     sign, opposite = OPPOSITES[type(node.ops[0])]
     text = f"{left} {sign} {right}"
-    # A tensor and a number may compare in another precision than two numbers: eager mode keeps its own text.
     hazards = speculation.Hazards(raises=f"`{speculation.short(node)}` compares Python numbers")
     inverse = f"{left} {opposite} {right}"
     values = [site.value(inner) for inner in found if inner is not None]
@@ -149,34 +146,6 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
     if not whole and sign not in {"==", "!="}:
         inverse = f"~({text})"  # nan is neither more nor less
     return Part(text, f"({text})", inverse, hazards=hazards, facts=tuple(facts), any_shape=bool(flags))
-
-
-_WIDE = frozenset("sum prod argmax argmin count_nonzero numel mean norm std var".split())
-"""Reductions that give int64, or what is no integer."""
-
-
-def _holds_more(site: Site, node: ast.expr) -> str | None:
-    """The condition that a tensor is not of uint8 or the like: torch compares those with what is left of a number.
-
-    Empty where it never is, None where nothing can be asked.
-    """
-    value = site.value(node)
-    called = node.func if isinstance(node, ast.Call) else None
-    if value.is_floating or value.dtype in (BOOL, INT64) or getattr(called, "attr", "") in _WIDE:
-        return ""
-    plain = isinstance(called, ast.Attribute) and isinstance(node, ast.Call) and not (node.args or node.keywords)
-    root = called.value if plain else node  # type: ignore[union-attr]
-    if not isinstance(root, (ast.Name, ast.Attribute)):
-        return None
-    text = site.text(root)
-    return f"({text}.is_floating_point() or {text}.dtype == {site.torch}.int64)"
-
-
-def _integer(node: ast.expr) -> int | None:
-    """The integer that a literal spells."""
-    sign = -1 if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else 1
-    inner = node.operand if isinstance(node, ast.UnaryOp) else node
-    return sign * inner.value if isinstance(inner, ast.Constant) and type(inner.value) is int else None
 
 
 def whole_number(site: Site, side: ast.expr, inner: ast.expr) -> str | None:

@@ -27,6 +27,13 @@ def functions(site: Site, *, gradient: bool) -> tuple[Helper, ...]:
     text = chosen(of_functions.FUNCTION_OPERATOR, *features).replace("_function_operator", name)
     return (
         naming(site),
-        Helper("_fits_a_function", of_functions.FITS, shared=True, since="compiler.is_exporting"),
+        Helper("_is_transformed", of_functions.TRANSFORMED, shared=True),
+        Helper(
+            "_fits_a_function",
+            of_functions.FITS,
+            after=("_is_transformed",),
+            shared=True,
+            since="compiler.is_exporting",
+        ),
         Helper(name, text, after=("_operator_name", "_fits_a_function"), shared=True),
     )

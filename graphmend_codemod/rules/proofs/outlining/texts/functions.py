@@ -7,6 +7,12 @@ from __future__ import annotations
 
 from graphmend_codemod.rules.proofs.outlining.texts.parts import GIVEN, PUT_TOGETHER, REGISTERED, TAKEN_APART
 
+TRANSFORMED = '''\
+@torch.compiler.assume_constant_result
+def _is_transformed() -> bool:
+    """True inside of `torch.func.grad` and the like, which take no gradient of an operator: known while tracing."""
+    return torch._C._functorch.peek_interpreter_stack() is not None'''
+
 FITS = (
     '''\
 def _fits_a_function(*given) -> bool:
@@ -15,7 +21,7 @@ def _fits_a_function(*given) -> bool:
     + GIVEN
     + """\
         return False  # the operator needs data, and finds constants by a number that no other process knows
-    return all(
+    return not _is_transformed() and all(
         all(type(each) in tensor for each in group) or all(type(each) in plain for each in group) for group in groups
     )"""
 )

@@ -8,8 +8,10 @@ PLAIN = '''\
 @torch.compiler.assume_constant_result
 def _holds_plain_parts(owner: torch.nn.Module, parts: tuple) -> bool:
     """True if a gradient may run these parts of a module again: no hooks, layers of this file, torch or within them
-    of this package."""
+    of this package, and no `torch.func.grad` or the like around it."""
     packages = ("torch", __name__.partition(".")[0])
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return False
     for name in parts:
         part = getattr(owner, name) if name else owner
         if isinstance(part, torch.nn.Module):
@@ -67,7 +69,45 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
     import functools
     import itertools
     import operator
+    import threading
+    import types
     import weakref
+
+    lock = vars(_one_operator).setdefault("lock", threading.RLock())
+    simple = (int, float, bool, str, bytes, type(None), type, torch.dtype, torch.device, weakref.ref)
+    simple = (*simple, types.BuiltinFunctionType)
+
+    def is_simple(value, seen):  # nothing in it leads to a tensor or to a layer
+        if isinstance(value, simple) or id(value) in seen:
+            return True
+        seen.add(id(value))
+        if isinstance(value, types.FunctionType):
+            return not value.__closure__ and not value.__defaults__ and not value.__kwdefaults__
+        if isinstance(value, dict):
+            return all(is_simple(each, seen) for each in value.values())
+        if isinstance(value, (list, tuple, set, frozenset)):
+            return all(is_simple(each, seen) for each in value)
+        other = callable(value) or isinstance(value, (torch.Tensor, torch.nn.Module)) or not hasattr(value, "__dict__")
+        return not other and all(is_simple(each, seen) for each in vars(value).values())
+
+    def with_tensors(value, changed, made, seen):  # the same, but for tensors; LookupError if that cannot be known
+        if isinstance(value, torch.Tensor):
+            return changed.get(id(value), value)
+        if isinstance(value, torch.nn.Module):
+            if id(value) not in made:
+                made[id(value)] = new = object.__new__(type(value))
+                pairs = [(name, with_tensors(each, changed, made, seen)) for name, each in vars(value).items()]
+                vars(new).update(pairs)
+            return made[id(value)]
+        if isinstance(value, dict) and value:
+            new = value.copy()
+            new.update((name, with_tensors(each, changed, made, seen)) for name, each in value.items())
+            return new
+        if type(value) in (list, tuple):
+            return type(value)(with_tensors(each, changed, made, seen) for each in value)
+        if is_simple(value, seen):
+            return value
+        raise LookupError
 
     def decorate(code):
         name, counted = _operator_name(code.__name__.strip("_")), itertools.count()
@@ -119,20 +159,29 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
             if shapes is None:
                 given[0] = given[0].clone()
             held = [(path, new, own) for new, (path, own) in zip(tensors, tensors_of(owner))]
+            if untraced and not again and any(new.data_ptr() != own.data_ptr() for _, new, own in held):
+                text = "`{}` of `{}` was replaced after torch.compile had traced it: call `torch.compiler.reset()`"
+                raise RuntimeError(text.format("`, `".join(parts), type(owner).__name__))
             with around(device, autocast) if again or autocast is not None else contextlib.nullcontext():
                 if owner is None or (not again and all(new is own for _, new, own in held)):
                     return list(flat(code(owner, *given)))
+                changed = {id(each): each.clone() for each in owner.buffers()} if again else {}
+                changed.update((id(own), new) for _, new, own in held)
+                try:  # other threads look at the module itself meanwhile
+                    alike = with_tensors(owner, changed, {}, set())
+                except LookupError:
+                    alike = None
+                if alike is not None:
+                    return list(flat(code(alike, *given)))
                 whole = torch.nn.ModuleDict({"owner": owner})
                 whole.forward = functools.partial(code, owner)
-                changed = {id(own): new for _, new, own in held}
-                copied = {id(each): each.clone() for each in whole.buffers()} if again else {}
-                changed = {**copied, **changed}
                 state = {f"owner.{path}": new for path, new, _ in held if "." not in path}
                 for path, module in whole.named_modules():  # each once: torch does not put back one that it swaps twice
                     for each in (module.named_parameters, module.named_buffers):
                         places = each(path, recurse=False, remove_duplicate=False)
                         state.update((place, changed[id(own)]) for place, own in places if id(own) in changed)
-                return list(flat(torch.func.functional_call(whole, state, tuple(given), tie_weights=False)))
+                with lock:
+                    return list(flat(torch.func.functional_call(whole, state, tuple(given), tie_weights=False)))
 
         def run(first, tensors, *rest):
             found = call(tensors, *rest)
