@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -344,3 +345,23 @@ class Model(nn.Module):
     inputs = ["torch.arange(6.0).view(3, 2), torch.tensor([0, 2, 2])"]
     behaves(source, after, inputs)
     compiles(after, inputs, strict=False, scenarios=[Scenario(False, "off")])
+
+
+def test_a_list_where_an_annotation_says_tensor_is_traced_as_before() -> None:
+    source = """
+        import torch
+        from torch import nn
+
+
+        class Model(nn.Module):
+            def forward(self, x: torch.Tensor, starts: torch.Tensor):
+                parts = x.new_zeros(x.shape[0], 3)
+                for i, start in enumerate(starts):
+                    parts[i] = x[i, start : start + 3]
+                return parts * 2
+    """
+    after, _ = fixed(dedent(source))
+    assert "_fill_parts_operator" in after
+    compiles(
+        after, ["torch.randn(2, 8), torch.tensor([0, 4])", "torch.randn(2, 8), [0, 4]", "torch.randn(2, 8), (1, 2)"]
+    )

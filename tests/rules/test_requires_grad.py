@@ -108,6 +108,18 @@ def test_a_tensor_that_has_another_name_keeps_its_flag() -> None:
     compiles(after, ["torch.ones(2, 4)"], scenarios=_MODES, strict=False)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if not x.requires_grad:\n            x.requires_grad = True",
+        "if self.flag and x.requires_grad:\n            x.requires_grad = False",
+        "if x.dim() == 2 and not x.requires_grad:\n            x.requires_grad = True",
+    ],
+)
+def test_a_flag_that_a_test_around_says_to_change_is_left_alone(body: str) -> None:
+    declined(_MODEL.format(body=body), because="it changes the flag", select=("GM203",))
+
+
 def test_a_module_is_no_tensor() -> None:
     source = model("self.linear.requires_grad_(False)\n        self.requires_grad_(True)\n        x = self.linear(x)")
     after, _ = fixed(source, select=("GM203",))

@@ -355,3 +355,33 @@ class Model(nn.Module):
     inputs = ["torch.ones(3), torch.tensor([True, False, True])", "torch.ones(3), torch.tensor([1, 0, 2])"]
     behaves(source, after, inputs)
     compiles(after, inputs[:1])
+
+
+_ITSELF = """
+import numpy as np
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        y = {made}
+        y[y > 0.5] -= 1
+        return y
+"""
+
+
+@pytest.mark.parametrize("made", ["np.sqrt(x).T", "np.sqrt(x).astype(np.float32)[0]", "np.linalg.inv(x).T.copy()"])
+def test_rows_of_arrays_are_no_rows_of_tensors(made: str) -> None:
+    source = _ITSELF.format(made=made)
+    assert fixed(source, select=("GM510",))[0] == source
+
+
+def test_a_tensor_that_is_its_own_mask_has_the_shape_of_the_mask() -> None:
+    source = _ITSELF.format(made="x + 1")
+    after, _ = fixed(source, select=("GM510",))
+    assert "_write_under(y > 0.5, y, _rows_under(y > 0.5, y) - 1)" in after
+    assert ".shape" not in after[: after.index("_write_under(y > 0.5")].rpartition("def forward")[2]
+    inputs = ["torch.linspace(-2, 1, 6).reshape(2, 3)", "torch.zeros(0, 3)", "torch.tensor(1.0)", "torch.arange(3) - 1"]
+    behaves(source, after, inputs)
+    compiles(after, inputs, strict=False)

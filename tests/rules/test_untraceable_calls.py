@@ -111,6 +111,7 @@ def test_a_variable_that_needs_a_gradient_or_is_a_subclass_stays_a_variable() ->
         ("start = time.time()\n        if time.time() - start > 1:\n            x = x + 1", "what the clock says"),
         ("start = time.time()\n        later = lambda: start\n        x = x * later()", "what the clock says"),
         ("x = x + gc.collect()", "its result is used"),
+        ("x = copy.copy(self.linear).forward(x)", "no attribute of a dict, list or set"),
         ("bar = tqdm(total=3)\n        bar.update(1)", "updates the progress bar itself"),
         ("x = x * 2 if torch.jit.isinstance([x], list[torch.Tensor]) else x", "check the elements of a container"),
         ("x = x * 2 if torch.jit.isinstance(x, tuple[torch.Tensor, int]) else x", "check the elements of a container"),

@@ -75,7 +75,8 @@ def _copied(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     names = {given, *filter(None, map(dotted, targets))}
     for part in ast.walk(site.evaluator.scope.node):
-        if isinstance(part, ast.Attribute) and dotted(part.value) in names and part.attr not in _OF_CONTAINERS:
+        copied = isinstance(part, ast.Attribute) and (part.value is call or dotted(part.value) in names)
+        if copied and isinstance(part, ast.Attribute) and part.attr not in _OF_CONTAINERS:
             what = f"`{short(part)}` is no attribute of a dict, list or set"
             raise NotProven(f"{what}, and Dynamo traces a copy of nothing else; manually build the new object")
     return Twin(call, call, f"{given}.copy()", (site.compiling, f"type({given}) in (dict, list, set)"))

@@ -24,7 +24,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import all_given, is_name
+from graphmend_codemod.analysis.patterns import all_given, is_name, is_not
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.rules.framework.edits import beside, judged
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -82,6 +82,9 @@ def flag_set(site: Site, node: ast.Assign | ast.Expr) -> Diagnostic | None:
             asked += [*leaf, *conditions_of_next_readers(site, node, tensor.id)]
         except NotProven as reason:
             return Diagnostic(message, declined=str(reason))
+    elif (test := _changes(site, tensor, flag)) is not None:
+        why = f"`{speculation.short(test)}` around it says that it changes the flag, which breaks the graph"
+        return Diagnostic(message, declined=f"{why}; manually set the flag before compiled code is called")
     else:
         asked.append(f"{site.text(tensor)}.requires_grad is {flag}")
         asked += [f"{site.text(tensor)}.is_leaf"] if flag else []
@@ -133,6 +136,20 @@ def _set(node: ast.Assign | ast.Expr) -> tuple[ast.expr, bool] | None:
     given = all_given(call)
     flags = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, bool)]
     return (call.func.value, flags[0] if flags else True) if len(given) == len(flags) <= 1 else None
+
+
+def _changes(site: Site, tensor: ast.expr, flag: bool) -> ast.expr | None:
+    """The test around the site that the tensor has the other flag: `if not x.requires_grad: x.requires_grad = True`."""
+    asked = f"{ast.unparse(tensor)}.requires_grad"
+    within = {id(statement) for body, position in site.place.blocks for statement in body[position : position + 1]}
+    for parent in site.place.parents:
+        if isinstance(parent, ast.If) and any(id(each) in within for each in parent.body):
+            both = isinstance(parent.test, ast.BoolOp) and isinstance(parent.test.op, ast.And)
+            for each in parent.test.values if both else [parent.test]:  # type: ignore[attr-defined]
+                other = each.operand if is_not(each) else each
+                if ast.unparse(other) == asked and is_not(each) is flag:
+                    return parent.test
+    return None
 
 
 def _is_module(site: Site, node: ast.expr) -> bool:

@@ -161,7 +161,9 @@ class Arguments:
         value = self._site.value(ast.Name(name, ast.Load()))
         if not value.is_tensor and self._is_annotated_as_several(name):
             raise NotProven(f"`{name}` is a list of tensors by its annotation, and the custom operator takes tensors")
-        conditions = [] if value.is_tensor else [f"isinstance({name}, {torch}.Tensor)"]
+        # What follows `isinstance` is for other types, as the analysis sees it, and it would find the loop there again.
+        sure = value.is_tensor and (not value.hint or name in self._filled)
+        conditions = [] if sure else [f"{torch}.is_tensor({name})"]
         free = self._is_counted(name) or (name in self._filled and self._is_only_written(name))
         if not free:
             conditions += without_gradient(torch, name)

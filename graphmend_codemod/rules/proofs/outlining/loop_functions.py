@@ -65,7 +65,10 @@ def edit(site: Site, function: FunctionNode) -> Edit:
     operator = site.free_name(f"_{function.name.strip('_')}_operator")
     fake = site.free_name(f"{operator}_fake")
     tests = [f"{site.torch}.compiler.is_dynamo_compiling()"]
-    tests += [each for name in names for each in without_gradient(site.torch, name)]
+    first = site.flow.places[id(function.body[0])].env
+    for name in names:
+        tests += [f"{site.torch}.is_tensor({name})"] if first[name].hint else []
+        tests += without_gradient(site.torch, name)
     header = CompilePath(dedent(test(site, tests)), tests)
     text = f"{_COMMENT}\n" + under(header, f"return {operator}({', '.join(names)})") + "\n"
     replacement = Replacement(site.span(body[0]), (text, site.original(body[0])))

@@ -307,7 +307,7 @@ class Rewriter(MaskedLosses):
             first, *others = self.tensors
             base = self.site.text(viewed_name(self.tensors[first][0]))
             facts = [] if known[first].is_tensor and not known[first].hint else [tensor.format(base)]
-            facts.append(f"{first}.shape[: {mask}.dim()] == {mask}.shape")
+            facts += [f"{first}.shape[: {mask}.dim()] == {mask}.shape"] if first != mask else []
             groups = [(f"{{}}.shape == {first}.shape", others)]
         else:
             groups = [
