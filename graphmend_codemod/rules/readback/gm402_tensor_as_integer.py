@@ -17,9 +17,10 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.callgraph import Definition, calls_in
-from graphmend_codemod.analysis.patterns import all_given
-from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
+from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls, calls_in, tree_of
+from graphmend_codemod.analysis.patterns import all_given, is_name, stores_name
+from graphmend_codemod.analysis.scope import children, dotted, parameter_names, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Original, Replacement
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -27,7 +28,6 @@ from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Contract, Cost,
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, own_definition
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
-from graphmend_codemod.rules.proofs.numbers.known_callers import KnownCallers, is_parameter
 from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
 from graphmend_codemod.rules.proofs.numbers.number_loops import iterated
 from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
@@ -236,3 +236,71 @@ def _one_a_line(site: Site, call: ast.Call, chosen: Mapping[int, str]) -> Replac
     if not own_line:
         parts.append("\n")
     return Replacement(span, tuple(parts))
+
+
+# Who else may call a function with a tensor and a list that have nothing to do with each other
+
+
+class KnownCallers:
+    """The calls of one module that pass a tensor together with the list it was built from."""
+
+    def __init__(self, site: Site, calls: ModuleCalls, builders: Mapping[Key, Mapping[str, str]]) -> None:
+        self._site, self._calls, self._builders = site, calls, builders
+
+    def demand_known_callers(self, function: Definition) -> None:
+        """NotProven where a function may be called with another tensor or list than in the calls that are known."""
+        todo, seen = [function], set[Key]()
+        while todo:
+            each = todo.pop()
+            key = (each.qualname, each.node.lineno)
+            if key in seen or key in self._builders:
+                continue
+            seen.add(key)
+            callers = self._calls.callers(each)
+            self._demand_no_other(each, {id(call.func) for _, call in callers})
+            todo += [caller for caller, _ in callers]
+
+    def _demand_no_other(self, function: Definition, known: set[int]) -> None:
+        name = function.owner or function.qualname
+        users = self._site.evaluator.scope.index.users(f"{self._site.summary.name}.{name}")
+        if users:
+            raise NotProven(f"`{name}` is used in {users[0]} as well, which may pass another list with the tensor")
+        tree = tree_of(self._site.source.text)
+        for parent in walk(tree):
+            for part in children(parent):
+                if id(part) not in known and self._leads_to(function, part, parent):
+                    raise NotProven(f"`{short(parent)}` may pass `{function.qualname}` another list with the tensor")
+
+    def _leads_to(self, function: Definition, part: ast.AST, parent: ast.AST) -> bool:
+        """True where a node may stand for the function, or for an instance that is called."""
+        if not function.owner:
+            return is_name(part, function.qualname)
+        if not isinstance(part, ast.Attribute) or not isinstance(part.ctx, ast.Load):
+            return False
+        if function.node.name != "forward":
+            return part.attr == function.node.name
+        if part.attr in {"forward", "__call__"}:
+            held = part.value.attr if isinstance(part.value, ast.Attribute) else ""
+            return held in self._holders(function.owner) or isinstance(part.value, ast.Call)
+        # An instance goes elsewhere: into a name, a call, a container.
+        inside = isinstance(parent, (ast.Attribute, ast.For, ast.comprehension, ast.Subscript, ast.Compare, ast.Return))
+        counted = isinstance(parent, ast.Call) and dotted(parent.func) in {"enumerate", "len"}
+        return part.attr in self._holders(function.owner) and not inside and not counted
+
+    def _holders(self, owner: str) -> set[str]:
+        """The attributes that the module gives instances of a class, or of a subclass, alone or in a list."""
+        return self._calls.remembered("holders", owner, lambda: set(self._find_holders(owner)))
+
+    def _find_holders(self, owner: str) -> Iterator[str]:
+        for node in walk(tree_of(self._site.source.text)):
+            value = node.value if isinstance(node, ast.Assign) else None
+            parts = walk(value) if value is not None else ()
+            made = {each.func.id for each in parts if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)}
+            if any(each == owner or self._calls.is_heir(each, owner) for each in made) and isinstance(node, ast.Assign):
+                yield from (target.attr for target in node.targets if isinstance(target, ast.Attribute))
+
+
+def is_parameter(function: Definition, name: str) -> bool:
+    """True for a list that a function is given: only an annotation says what it holds."""
+    bound = any(stores_name(part, name) for part in walk_scope(function.node))
+    return not bound and name in parameter_names(function.node)

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.patterns import is_attribute, is_name
 from graphmend_codemod.analysis.scope import Outline, children
 from graphmend_codemod.project.summary.candidates import (
@@ -21,14 +21,15 @@ from graphmend_codemod.project.summary.candidates import (
     is_named_recurrent,
 )
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.untraceable_calls import NAMES, refused_layer
 from graphmend_codemod.rules.proofs.untraced.arrays import HISTORY, asked_for_history, asked_of_array, grid
 from graphmend_codemod.rules.proofs.untraced.calls import CALLS, FINDS, READS, RESHAPES, SIZED, sized
-from graphmend_codemod.rules.proofs.untraced.decisions import decided
-from graphmend_codemod.rules.proofs.untraced.guessed import NUMBERS
+from graphmend_codemod.rules.proofs.untraced.guessed import NUMBERS, seeming
 from graphmend_codemod.rules.proofs.untraced.kinds import Ask, Untraced
 from graphmend_codemod.rules.proofs.untraced.layers import LAYERS
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere, cut
+from graphmend_codemod.rules.proofs.untraced.tests import tested
 
 _CALLED = (
     NAMES
@@ -219,3 +220,44 @@ def break_among(site: Site, node: ast.expr, calls: Sequence[Ask]) -> Untraced | 
         if each is not None:
             return each
     return None
+
+
+# `and`, `or`, `not` and chained comparisons outside of tests: operands become Python bools all the same
+
+_BRANCHES = (ast.If, ast.While, ast.Assert)
+
+
+def decided(site: Site, node: ast.BoolOp | ast.Compare | ast.UnaryOp) -> Untraced | None:
+    """`ok = (x > 0).all() and (y > 0).all()`, `0 < x.sum() < 1`, `empty = not mask.any()`.
+
+    What a test of its own decides by has rules.
+    """
+    statement = site.place.statement
+    if isinstance(statement, _BRANCHES) or any(_holds(each, node) for each in _tests(site, statement)):
+        return None
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return None
+    way_out = "combine tensors with `&`"
+    if isinstance(node, ast.BoolOp):
+        deciding: list[ast.expr] = node.values[:-1]
+        way_out = way_out if isinstance(node.op, ast.And) else "combine tensors with `|`"
+    elif isinstance(node, ast.UnaryOp):
+        deciding, way_out = [node.operand], "write `torch.logical_not(...)`"
+    else:
+        deciding = [ast.copy_location(ast.Compare(node.left, node.ops[:1], node.comparators[:1]), node)]
+    for each in deciding:
+        found = tested(site, each) or seeming(site, each)
+        if found is not None or reads_tensor(site, each):
+            advice = f"`{speculation.short(each)}` is a tensor, or may be one; manually {way_out}"
+            return Untraced(node, "converts a tensor to a Python bool (data-dependent branch)", advice)
+    return None
+
+
+def _tests(site: Site, statement: ast.stmt) -> list[ast.expr]:
+    """The conditions of conditional expressions and comprehensions, which are judged as such."""
+    found = [each.test for each in ast.walk(statement) if isinstance(each, ast.IfExp)]
+    return [*found, *(test for each in site.evaluator.scope.outline.comprehensions for test in each.ifs)]
+
+
+def _holds(test: ast.expr, node: ast.expr) -> bool:
+    return any(each is node for each in ast.walk(test))
