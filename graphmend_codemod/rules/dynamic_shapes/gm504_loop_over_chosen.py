@@ -26,7 +26,7 @@ as eager mode does. CUDA graphs are recorded around it, where torch is 2.9 or ne
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import dedent
 
@@ -59,7 +59,7 @@ def loop_over_chosen(site: Site, node: ast.For) -> Diagnostic | None:
     if not depends_on_data(site, node.iter):
         return None
     message = f"data-dependent number of loop iterations: `{speculation.short(node.iter)}`"
-    return _verdict(site, message, lambda: edit(site, scope.node))
+    return judged(message, lambda: edit(site, scope.node), AS_OPERATOR)
 
 
 @rule.on(ast.For, lines=loop_outlining.writes_of_elements)
@@ -69,11 +69,7 @@ def filling_loop(site: Site, node: ast.For) -> Diagnostic | None:
     if filling is None:
         return None
     message = f"data-dependent loop that fills `{filling.filled[0]}`: `{speculation.short(filling.cause.node)}`"
-    return _verdict(site, message, lambda: loop_outlining.edit(site, filling))
-
-
-def _verdict(site: Site, message: str, edit: Callable[[], Edit]) -> Diagnostic:
-    return judged(message, edit, AS_OPERATOR)
+    return judged(message, lambda: loop_outlining.edit(site, filling), AS_OPERATOR)
 
 
 # A function of tensors as one operator: its results, and what it must not do

@@ -150,7 +150,7 @@ class Blocks:
         for statement in self._above:
             assert isinstance(statement, ast.stmt)
             first, last = statement.lineno, statement.end_lineno or 0
-            for part in _own(statement):
+            for part in [statement, *walk_scope(statement)]:
                 known = found.get(part)
                 smaller = known is None or last - first < (known.end_lineno or 0) - known.lineno
                 if smaller and first <= getattr(part, "lineno", 0) <= last:
@@ -165,7 +165,9 @@ class Blocks:
         """The names to which `binds` applies: statements are asked about again and again."""
         if node not in self._known_names:
             self._known_names[node] = frozenset(
-                part.id for part in _own(node) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
+                part.id
+                for part in [node, *walk_scope(node)]
+                if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
             )
         return self._known_names[node]
 
@@ -175,10 +177,6 @@ def blocks_of(calls: ModuleCalls, function: Definition) -> Blocks:
     return calls.remembered("blocks", function.node, lambda: Blocks(function.node))
 
 
-def _own(node: ast.AST) -> list[ast.AST]:
-    return [node, *walk_scope(node)]
-
-
 def binds(node: ast.AST, name: str) -> bool:
     """True when a statement may give a name another value, or take it."""
-    return any(stores_name(part, name) for part in _own(node))
+    return any(stores_name(part, name) for part in [node, *walk_scope(node)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from graphmend_codemod.analysis.scope import FunctionNode, parents_in
 from graphmend_codemod.analysis.speculation import short
@@ -42,14 +42,7 @@ def with_numbers(
         if not isinstance(statement, _SIMPLE):
             raise NotProven(f"`{short(node)}` is in the header of a statement; assign it to a variable first")
         written.setdefault(statement, {})[id(node)] = (node, text)
-    return [_with(site, statement, conditions, comment, parts) for statement, parts in written.items()]
-
-
-def _with(
-    site: Site,
-    statement: ast.stmt,
-    conditions: Sequence[str],
-    comment: str,
-    parts: Mapping[int, tuple[ast.expr, str]],
-) -> Replacement:
-    return in_front(site, [statement], conditions, [comment, line_of(site.but(written=parts), statement)])
+    return [
+        in_front(site, [statement], conditions, [comment, line_of(site.but(written=parts), statement)])
+        for statement, parts in written.items()
+    ]

@@ -51,15 +51,11 @@ def _may_read(node: ast.Subscript) -> bool:
         return False
     if isinstance(node.value, ast.Call) and _name(node.value) == "one_hot":
         return True
-    return any(isinstance(part, (ast.Name, ast.Subscript, ast.Call, ast.UnaryOp)) for part in _parts(node))
+    return any(isinstance(part, (ast.Name, ast.Subscript, ast.Call, ast.UnaryOp)) for part in elements_of(node.slice))
 
 
 def _name(call: ast.Call) -> str:
     return last_name(call.func)
-
-
-def _parts(node: ast.Subscript) -> list[ast.expr]:
-    return elements_of(node.slice)
 
 
 def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | None:
@@ -104,7 +100,7 @@ def _is_read(site: Site, node: ast.expr) -> bool:
 
 def _element(site: Site, statement: ast.stmt, node: ast.Subscript) -> FixedForm | None:
     """`x[:, t.reshape(1)].squeeze(1)` for `x[:, t]`."""
-    parts = _parts(node)
+    parts = elements_of(node.slice)
     chosen = [part for part in parts if _is_read(site, part)]
     others = [part for part in parts if part not in chosen]
     if len(chosen) != 1 or site.value(node.value).is_python or not all(map(_is_basic, others)):
@@ -306,7 +302,7 @@ def _one_hot(site: Site, statement: ast.stmt, node: ast.Subscript, call: ast.Cal
 
 def _cut(node: ast.Subscript) -> ast.expr | None:
     """`m` for `x[..., :m]`."""
-    parts = _parts(node)
+    parts = elements_of(node.slice)
     last = parts[-1]
     whole = isinstance(last, ast.Slice) and last.lower is None and last.step is None
     rest = [part for part in parts[:-1] if not (isinstance(part, ast.Constant) and part.value is Ellipsis)]

@@ -71,7 +71,7 @@ def writes_of_elements(outline: Outline) -> list[int]:
 def found(site: Site, node: ast.For) -> Filling | None:
     """The loop as one that fills tensors by sizes that the data says; None for others, and where it runs layers."""
     own = site.evaluator.scope.self_name
-    stored = _stored(node)
+    stored = stored_names(walk_scope(node))
     filled: dict[str, None] = {}
     for part in walk_scope(node):
         if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store):
@@ -90,10 +90,6 @@ def _may_be_layer(site: Site, function: ast.expr) -> bool:
     if isinstance(function, ast.Name):
         return scope.is_local(function.id)
     return scope.self_name is not None and root_of(function) == scope.self_name
-
-
-def _stored(node: ast.AST) -> set[str]:
-    return stored_names(walk_scope(node))
 
 
 def _cause(site: Site, node: ast.For) -> Untraced | None:
@@ -138,7 +134,7 @@ def _check_forms(site: Site, node: ast.For, filled: Sequence[str]) -> None:
         raise NotProven(f"`{site.torch}` may not be bound when the module is imported")
     if node.orelse:
         raise NotProven("the loop has an `else`")
-    stored = _stored(node)
+    stored = stored_names(walk_scope(node))
     for part in walk_scope(node):
         if isinstance(part, _OTHER_WAYS):
             raise NotProven(f"`{speculation.short(part)}` leaves the loop")

@@ -110,7 +110,7 @@ def _put_in(calls: ModuleCalls, owner: str, attribute: str | None) -> Iterator[a
 
 
 def _is_held(node: ast.expr, attribute: str | None) -> bool:
-    return _is_self(node) if attribute is None else is_attribute(node, "self", attribute)
+    return is_name(node, "self") if attribute is None else is_attribute(node, "self", attribute)
 
 
 class _Layers:
@@ -184,7 +184,7 @@ def _run(function: ast.AST) -> set[str]:
         else:
             continue
         chains = [each for part in parts for each in _chain(part)]
-        found |= {each.attr for each in chains if isinstance(each, ast.Attribute) and _is_self(each.value)}
+        found |= {each.attr for each in chains if isinstance(each, ast.Attribute) and is_name(each.value, "self")}
     return found
 
 
@@ -192,10 +192,6 @@ def _chain(node: ast.expr) -> Iterator[ast.expr]:
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         yield node
         node = node.value
-
-
-def _is_self(node: ast.expr) -> bool:
-    return is_name(node, "self")
 
 
 def _effects(function: ast.AST) -> Iterator[str]:

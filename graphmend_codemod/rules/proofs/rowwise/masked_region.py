@@ -318,15 +318,12 @@ class Rewriter(MaskedLosses):
                 for rank in sorted(ranks)
             ]
         for shape, names in groups:
-            for each in [each for each in names if self._is_part(each)]:
+            for each in [each for each in names if is_viewed(self.tensors[each][0])]:
                 names.remove(each)
                 facts += [tensor.format(self.site.text(viewed_name(self.tensors[each][0]))), shape.format(each)]
             sure = all(known[each].is_tensor and not known[each].hint for each in names)
             facts += self._all(shape if sure else f"{tensor} and {shape}", names)
         return facts
-
-    def _is_part(self, text: str) -> bool:
-        return is_viewed(self.tensors[text][0])
 
     def _all(self, question: str, names: Sequence[str]) -> list[str]:
         """One condition for each name, or one for all of them, broken where it would be too long."""
