@@ -31,6 +31,10 @@ class Span(NamedTuple):
     end_line: int
     end_column: int
 
+    def through(self, last: Span) -> Span:
+        """From where this range begins to where a later one ends."""
+        return self._replace(end_line=last.end_line, end_column=last.end_column)
+
 
 class Original(NamedTuple):
     """The source text of `span`, word for word, moved `deeper` levels of the file's indentation to the right.

@@ -41,7 +41,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import CompilePath, Safety, Span
-from graphmend_codemod.rules.framework.edits import beside, one_path, two_paths, under
+from graphmend_codemod.rules.framework.edits import beside, one_path, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import BRANCH_MESSAGES, EIGHT_BITS, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -116,8 +116,7 @@ def _expression_verdict(message: str, site: Site, node: ast.IfExp, condition: Co
         before = site.source.segment(start)
         if statement.lineno == node.lineno and not before.rstrip().endswith("("):
             inner = where(site, before, [condition.choice], values, 1)
-            path = under(site.header("if", conditions), inner)
-            return Diagnostic(message, edit=two_paths(site, statement, (path,), scriptable=True))
+            return Diagnostic(message, edit=two_paths(site, statement, conditions, [inner], scriptable=True))
     header = " and ".join(conditions)
     line = site.source.line(node.lineno)
     if node.lineno != node.end_lineno or "\n" in select or len(line) + len(select) + len(header) > site.line_limit:

@@ -75,5 +75,4 @@ def _copies(site: Site, body: list[ast.stmt]) -> bool:
 
 
 def _whole(site: Site, body: list[ast.stmt]) -> Original:
-    first, last = site.span(body[0]), site.span(body[-1])
-    return Original(first._replace(end_line=last.end_line, end_column=last.end_column))
+    return Original(site.span(body[0]).through(site.span(body[-1])))

@@ -31,7 +31,7 @@ from graphmend_codemod.analysis.patterns import is_literal, is_name, is_none, op
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.rules.framework.edits import before_if, beside, judged, under
+from graphmend_codemod.rules.framework.edits import before_if, judged, two_paths, under
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -221,9 +221,7 @@ def edit_in_caller(site: Site, uses: MaskUses, function: Definition, question: A
     line = f"{target} = {kept}"
     if site.is_too_long(site.indentation(1) + len(line)):
         line = f"{target} = (\n        {kept}\n    )"
-    header = site.header("if", conditions)
-    path = under(header, comment, line) + "\nelse:\n    "
-    return beside(site, site.span(statement), (path, site.original(statement, 1)))
+    return two_paths(site, statement, conditions, [comment, line])
 
 
 def _none_or(site: Site, mask: str, known: tuple[str, ...]) -> str:

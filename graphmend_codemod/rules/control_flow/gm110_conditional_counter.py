@@ -324,7 +324,7 @@ def _edit(site: Site, node: ast.If, growth: _Growth) -> Edit:
     numbers = " and ".join(f"`{name}`" for name in growth.numbers)
     is_one = "is a tensor" if len(growth.numbers) == 1 else "are tensors"
     first, last = site.span(node.body[0]), site.span(node.body[-1])
-    body = Original(first._replace(end_line=last.end_line, end_column=last.end_column))
+    body = Original(first.through(last))
     ahead = [
         f"# The tensor decides, so {numbers} {is_one} of one element from here on.",
         f"{condition} = {growth.condition.text}",

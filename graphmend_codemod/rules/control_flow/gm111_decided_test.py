@@ -73,7 +73,7 @@ def _edit(site: Site, test: ast.expr, found: Decision) -> Edit:
     first, word = _asked_first(site, found, " and "), "or" if found.outcome else "and"
     start, end = _place(site, found)
     splits = isinstance(found.part, _LOOSE) or (isinstance(found.part, ast.BoolOp) and found.part is test)
-    original: tuple[str | Original, ...] = (Original(start._replace(end_line=end.end_line, end_column=end.end_column)),)
+    original: tuple[str | Original, ...] = (Original(start.through(end)),)
     original = ("(", *original, ")") if splits else original
     own = _in_brackets(site, found.part)
     below = first
@@ -120,7 +120,7 @@ def _on_lines_of_their_own(site: Site, test: ast.expr, part: tuple[Span, Span], 
             Original(whole._replace(end_line=whole.start_line, end_column=whole.start_column + kept)),
             f"\n    {word} ",
         )
-    own = Original(start._replace(end_line=end.end_line, end_column=end.end_column))
+    own = Original(start.through(end))
     rest = Original(whole._replace(start_line=end.end_line, start_column=end.end_column))
     opening, closing = ("\n    ", "\n") if _in_brackets(site, test) else ("(\n    ", "\n)")
     return _replaced(site, whole, whole, (opening, *head, first, own, rest, closing))
@@ -148,7 +148,7 @@ def _place(site: Site, found: Decision) -> tuple[Span, Span]:
 
 
 def _replaced(site: Site, start: Span, end: Span, parts: tuple[str | Original, ...]) -> Edit:
-    span = start._replace(end_line=end.end_line, end_column=end.end_column)
+    span = start.through(end)
     return beside(site, span, parts, scriptable=True)
 
 

@@ -89,7 +89,7 @@ def _edit(site: Site, loop: ast.For, drawn: Draw) -> Edit:
     found = skipped_layer.ways(site, loop, drawn)
     first, last = found.statements[0], found.statements[-1]
     here = site.reached(first, "the code")
-    span = here.span(first)._replace(end_line=here.span(last).end_line, end_column=here.span(last).end_column)
+    span = here.span(first).through(here.span(last))
     header = here.header(
         "elif" if here.is_elif(first) else "if", [here.compiling, *found.asked, *_tensors(here, found)]
     )

@@ -19,8 +19,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import INDEXED, parameter_names, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
-from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.rules.framework.edits import two_paths, under
+from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
@@ -60,7 +59,7 @@ def written_where(site: Site, node: ast.Assign) -> Diagnostic | None:
             ),
         )
     text = f"{site.text(target.value)}[{site.text(mask)}] = {site.text(node.value)}"
-    return Diagnostic(message, edit=_two_paths(site, node, [], text))
+    return Diagnostic(message, edit=two_paths(site, node, [site.compiling], [text]))
 
 
 @rule.on(ast.Assign, ast.AugAssign, ast.Return, words=("sum", "mean"), here=True)
@@ -127,7 +126,7 @@ def _reduction(
     text = site.but(written={**site.written, id(call): (call, dense)}).text(node)
     if "\n" in text:
         return Diagnostic(message, declined="the statement spans several lines; assign its parts to variables first")
-    return Diagnostic(message, edit=_two_paths(site, node, facts, widened + text))
+    return Diagnostic(message, edit=two_paths(site, node, [site.compiling, *facts], [widened + text]))
 
 
 def _facts(site: Site, found: Selection, *, broadcast: bool) -> list[str]:
@@ -155,8 +154,3 @@ def _may_choose_rows(site: Site, found: Selection) -> bool:
     """True where a mask of fewer dimensions may choose whole rows: no shapes tell that it does not."""
     tensor, mask = site.value(found.base), site.value(found.mask)
     return not found.by_element and (tensor.shape is None or tensor.shape != mask.shape)
-
-
-def _two_paths(site: Site, node: ast.stmt, facts: list[str], text: str) -> Edit:
-    header = site.header("if", [site.compiling, *facts])
-    return two_paths(site, node, (under(header, text),))

@@ -19,7 +19,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import all_names, is_name
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, INT64, is_floating_dtype
-from graphmend_codemod.core.findings import Edit, Original, Span
+from graphmend_codemod.core.findings import Edit, Original
 from graphmend_codemod.rules.framework.edits import beside, under
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
@@ -165,8 +165,7 @@ def _edit(site: Site, node: ast.Assign, places: _Places, users: list[ast.stmt]) 
         _check_order(site, mask, written[0], len(users) == 1)
         compiled.lines.append(_statement(site, places, written, name, compiled))
     header = site.header("if", [site.compiling, *compiled.facts])
-    first, last = site.span(node), site.span(users[-1])
-    whole = Span(first.start_line, first.start_column, last.end_line, last.end_column)
+    whole = site.span(node).through(site.span(users[-1]))
     parts = (f"{_COMMENT}\n" + under(header, *compiled.lines) + "\nelse:\n    ", Original(whole, 1))
     return beside(site, whole, parts)
 

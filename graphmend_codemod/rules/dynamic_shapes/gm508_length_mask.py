@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.patterns import counted, is_name, only_target
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.values import INT64, ValueKind
 from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.rules.framework.edits import judged, two_paths, under
+from graphmend_codemod.rules.framework.edits import judged, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -140,15 +140,14 @@ def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
         site.torch,
         site.free_name("starts", "row_starts") if fill.tail else site.free_name("ends", "row_ends"),
     )
-    path = under(
-        site.header("if", conditions),
+    lines = [
         _COMMENT,
         f"{name} = {lengths}.to({target}.device)",
         f"{name} = {torch}.where({name} < 0, {name} + {target}.shape[1], {name})[:, None]",
         f"{target}[{torch}.arange({target}.shape[1], device={target}.device) {'>=' if fill.tail else '<'} {name}]"
         f" = {site.text(fill.value)}",
-    )
-    return two_paths(site, node, (path,))
+    ]
+    return two_paths(site, node, conditions, lines)
 
 
 def _is_argument(site: Site, name: str) -> bool:

@@ -20,7 +20,7 @@ from graphmend_codemod.analysis.patterns import elements_of, is_whole, same
 from graphmend_codemod.analysis.scope import INDEXED, parameter_names, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.rules.framework.edits import two_paths, under
+from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.masks.devices import on_one_device
@@ -135,9 +135,8 @@ def _edit(site: Site, node: ast.Assign, target: ast.Subscript, copied: _Copied) 
     # What is read and what is written lie on one device in eager mode, too.
     apart = [on_one_device(site, target.slice, each) for each in (copied.table, target.value)]
     conditions += apart[1] if all(apart) else []
-    header = site.header("if", conditions)
     lines.append(f"{out}.copy_({torch}.where({rows}, {read}, {out}))")
-    return two_paths(site, node, (under(header, _COMMENT, *lines),))
+    return two_paths(site, node, conditions, [_COMMENT, *lines])
 
 
 def _alike(site: Site, first: ast.Name, second: ast.Name, what: str) -> list[str]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import INDEXED, dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.rules.framework.edits import two_paths, under
+from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.evidence import is_list_of_tests
@@ -70,10 +70,9 @@ def list_of_tests(site: Site, node: ast.Assign | ast.Return) -> Diagnostic | Non
         facts.append(f"len({flags}) == {site.text(part.value)}.shape[{dimension}]")
         written[id(index[position])] = (index[position], places)
     bools = [f"isinstance({flags}, list)", f"all(isinstance(each, bool) for each in {flags})"]
-    header = site.header("if", [site.compiling, *bools, *dict.fromkeys(facts)])
     chosen = f"{places} = [place for place, each in enumerate({flags}) if each]"
-    path = under(header, chosen, site.but(written=written).text(node))
-    return Diagnostic(message, edit=two_paths(site, node, (path,)))
+    lines = [chosen, site.but(written=written).text(node)]
+    return Diagnostic(message, edit=two_paths(site, node, [site.compiling, *bools, *facts], lines))
 
 
 def _dimension(index: list[ast.expr], position: int) -> int | None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Sequence
 
-from graphmend_codemod.analysis.scope import dotted, walk
+from graphmend_codemod.analysis.scope import FunctionNode, dotted, parents_in, walk
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import CompilePath, Edit, EditForm, Helper, Original, Replacement, Span
 from graphmend_codemod.rules.framework.conditions import expression
 from graphmend_codemod.rules.framework.reasons import NotProven, with_way_out
@@ -16,6 +17,7 @@ from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 
 Parts = Sequence[str | Original]
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
 CONSTANT = Helper(
     "_constant_while_tracing",
     """\
@@ -56,9 +58,49 @@ def one_path(site: Site, span: Span, parts: Parts) -> Edit:
     )
 
 
-def two_paths(site: Site, node: ast.stmt, path: Parts, *, scriptable: bool = False) -> Edit:
-    """The edit that puts the author's statement under an `else`, behind the header and the lines of `path`."""
-    return beside(site, site.span(node), (*path, "\nelse:\n    ", site.original(node, 1)), scriptable=scriptable)
+def two_paths(
+    site: Site,
+    statements: ast.stmt | Sequence[ast.stmt],
+    conditions: Sequence[str],
+    lines: Sequence[str],
+    *,
+    imports: tuple[str, ...] | None = None,
+    helpers: Sequence[Helper] = (),
+    scriptable: bool = False,
+) -> Edit:
+    """The edit that puts one statement, or neighbouring ones, under the `else` of a compile path; see `path_beside`."""
+    path = path_beside(site, statements, conditions, lines)
+    imports = site.imports if imports is None else imports
+    return Edit((path,), imports=imports, helpers=tuple(helpers), scriptable=scriptable)
+
+
+def path_beside(
+    site: Site, statements: ast.stmt | Sequence[ast.stmt], conditions: Sequence[str], lines: Sequence[str]
+) -> Replacement:
+    """`lines` where all conditions hold, else the author's statements, which may be those of another function."""
+    statements = [statements] if isinstance(statements, ast.stmt) else statements
+    whole = site.span(statements[0]).through(site.span(statements[-1]))
+    header = site.but(place=site.place._replace(statement=statements[0])).header("if", conditions)
+    return Replacement(whole, (under(header, *lines) + "\nelse:\n    ", Original(whole, 1)))
+
+
+def paths_with(
+    site: Site, function: FunctionNode, conditions: Sequence[str], comment: str, texts: Iterable[tuple[ast.expr, str]]
+) -> list[Replacement]:
+    """The statements around nodes of a function, each beside a compile path that has the text in the node's place."""
+    parents = parents_in(function)
+    written: dict[ast.stmt, dict[int, tuple[ast.expr, str]]] = {}
+    for node, text in texts:
+        statement: ast.AST = node
+        while not isinstance(statement, ast.stmt):
+            statement = parents[id(statement)]
+        if not isinstance(statement, _SIMPLE):
+            raise NotProven(f"`{short(node)}` is in the header of a statement; assign it to a variable first")
+        written.setdefault(statement, {})[id(node)] = (node, text)
+    return [
+        path_beside(site, statement, conditions, [comment, line_of(site.but(written=parts), statement)])
+        for statement, parts in written.items()
+    ]
 
 
 def holding(site: Site, edit: Edit, nodes: Iterable[ast.expr]) -> Edit:
@@ -75,11 +117,6 @@ def before_if(site: Site, node: ast.stmt, path: Parts, *, scriptable: bool = Fal
 def under(header: CompilePath, *lines: str) -> CompilePath:
     """The header of a compile path and the lines below it."""
     return header + "".join(f"\n    {line}" for line in lines)
-
-
-def asks_compiler(site: Site) -> CompilePath:
-    """The header of a compile path that asks for nothing but the compiler, wherever it is."""
-    return CompilePath(f"if {site.compiling}:", [site.compiling])
 
 
 def with_inner(edit: Edit, inner: Edit) -> Edit | None:

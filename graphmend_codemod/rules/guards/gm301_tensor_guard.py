@@ -163,12 +163,12 @@ def checking_call(site: Site, node: ast.Expr) -> Diagnostic | None:
         return settled
     if asked.switch:
         facts.append(asked.switch)
-    header = site.header("if", [site.compiling, *facts])
     if asked.switch and site.evaluator.scope.is_local("os"):
         return Diagnostic(message, declined=name_taken("os"))
     imports = (*site.imports, *(("os",) if asked.switch and site.evaluator.scope.resolve_global("os") is None else ()))
-    edit = two_paths(site, node, (header + "\n    ", DeviceCheck(site, text, said, name).at(1)), scriptable=True)
-    return Diagnostic(message, edit=edit._replace(imports=imports))
+    lines = [DeviceCheck(site, text, said, name).at(1)]
+    edit = two_paths(site, node, [site.compiling, *facts], lines, imports=imports, scriptable=True)
+    return Diagnostic(message, edit=edit)
 
 
 def _on_device(
@@ -200,8 +200,8 @@ def assertion(site: Site, node: ast.Assert) -> Diagnostic | None:
     except NotProven as why:
         return Diagnostic(message, declined=str(why))
     static = [site.operand_of_and(operand) for operand in condition.static]
-    header = site.header("if", [site.compiling, *static, *facts])
-    return Diagnostic(message, edit=two_paths(site, node, (header + "\n    ", check.at(1)), scriptable=True))
+    edit = two_paths(site, node, [site.compiling, *static, *facts], [check.at(1)], scriptable=True)
+    return Diagnostic(message, edit=edit)
 
 
 def _facts(site: Site, condition: Condition, early: bool) -> list[str]:

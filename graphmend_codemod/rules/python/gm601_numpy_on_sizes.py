@@ -39,14 +39,13 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.rules.framework.edits import judged, line_of
+from graphmend_codemod.rules.framework.edits import judged, line_of, path_beside, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, own_definition
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
-from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import array_made, whole_numbers
 from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 from graphmend_codemod.rules.proofs.sizes.numbers_in_math import asked_in_math, demand_no_array, in_math, is_number
@@ -85,9 +84,9 @@ def numpy_number(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -> D
         except NotProven as reason:
             return Diagnostic(message, declined=str(reason))
     written = {id(part): (part, new) for part, new in changes}
-    conditions = [site.compiling, *dict.fromkeys(asked)]
-    path = in_front(site, [node], conditions, [line_of(site.but(written=written), node)])
-    return Diagnostic(message, edit=Edit((path,), imports=(*site.imports, "math")))
+    line = line_of(site.but(written=written), node)
+    edit = two_paths(site, node, [site.compiling, *asked], [line], imports=(*site.imports, "math"))
+    return Diagnostic(message, edit=edit)
 
 
 _NUMPY = ("np", "numpy")
@@ -164,8 +163,7 @@ def products_in_front(site: Site, node: ast.stmt, products: list[tuple[ast.Call,
         conditions += [*([] if is_shape(sizes) else [*asked, limit]), f"len({text}) > 0"]
         written[id(part)] = (part, f"math.prod({text})")
     line = site.but(written=written).text(node)
-    path = in_front(site, [node], [site.compiling, *dict.fromkeys(conditions)], [line])
-    return Edit((path,), imports=(*site.imports, "math"))
+    return two_paths(site, node, [site.compiling, *conditions], [line], imports=(*site.imports, "math"))
 
 
 def _read_product(site: Site, node: ast.Call) -> ast.expr | None:
@@ -212,7 +210,7 @@ def list_in_front(site: Site, node: ast.Assign, given: ast.expr) -> Edit:
         raise NotProven(name_taken(taken))
     _demand_only_numbers(site, node, target.id)
     lines = [_COMMENT, f"{target.id} = sorted(set({site.text(given)}))"]
-    return Edit((in_front(site, [node], conditions, lines),), imports=site.imports)
+    return two_paths(site, node, conditions, lines)
 
 
 def _is_builtin(site: Site, name: str) -> bool:
@@ -294,8 +292,8 @@ def integers_in_front(site: Site, node: ast.Assign, array: SizeArray) -> Edit:
     over = f"for {steps.target.id} in {site.text(steps.iter)}"
     second = [f"{array.levels} = [tuple({element} for {each} in {array.name}) {over}]"]
     replacements = (
-        in_front(site, [node], [site.compiling, *conditions], first),
-        in_front(site, [array.following], [site.compiling, f"isinstance({array.name}, tuple)"], second),
+        path_beside(site, node, [site.compiling, *conditions], first),
+        path_beside(site, array.following, [site.compiling, f"isinstance({array.name}, tuple)"], second),
     )
     return Edit(replacements, imports=site.imports)
 

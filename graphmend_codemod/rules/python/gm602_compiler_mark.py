@@ -54,7 +54,7 @@ def mark(site: Site, node: ast.Expr) -> Diagnostic | None:
             return Diagnostic(message, declined=f"`{effect}` in its arguments would not run under torch.compile")
         last = statement
     end = site.span(last)
-    span = site.span(node)._replace(end_line=end.end_line, end_column=end.end_column)
+    span = site.span(node).through(end)
     parts = (f"if not {site.compiling}:\n    ", Original(span, 1))
     return Diagnostic(message, edit=beside(site, span, parts))
 

@@ -257,7 +257,7 @@ class _Gradient:
 
     def _whole(self, first: ast.stmt, last: ast.stmt) -> Span:
         start, end = self._site.span(first), self._site.span(last)
-        return Span(start.start_line, start.start_column, end.end_line, end.end_column)
+        return start.through(end)
 
     def _taken(self, taken: tuple[Site, ast.stmt, ast.Call]) -> Replacement:
         """What a statement that takes a gradient becomes."""

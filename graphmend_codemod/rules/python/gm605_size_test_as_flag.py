@@ -20,11 +20,10 @@ from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import Origin, ValueKind
 from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.rules.framework.edits import judged, line_of
+from graphmend_codemod.rules.framework.edits import judged, line_of, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape, is_size
 
 rule = Rule(__name__, __doc__, title="answer a size's test while tracing", contract=Contract(cost=Cost.NONE))
@@ -58,7 +57,7 @@ def _answered(site: Site, node: ast.Assign | ast.Return | ast.Expr, tests: list[
     conditions = dict.fromkeys(each for test in tests for each in _asked(site, test))
     texts = {id(test): (test, f"True if {_one_line(site, test)} else False") for test in tests}
     line = line_of(site.but(written=texts), node)
-    return Edit((in_front(site, [node], [site.compiling, *conditions], [line]),), imports=site.imports)
+    return two_paths(site, node, [site.compiling, *conditions], [line])
 
 
 def _one_line(site: Site, test: ast.expr) -> str:

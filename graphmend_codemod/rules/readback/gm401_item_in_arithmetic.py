@@ -48,7 +48,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.values import BOOL, ValueKind
-from graphmend_codemod.rules.framework.edits import holding, line_of, two_paths, under
+from graphmend_codemod.rules.framework.edits import holding, line_of, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import FLOAT_WARNING, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -170,8 +170,7 @@ def _kept(site: Site, node: ast.Assign) -> Diagnostic | None:
     bare = site.value(tensor).is_single and not changed
     kept = site.text(tensor) if bare else f"{without_dimensions(site, tensor)}{changed}"
     kept = kept if bound else own_memory(site, tensor, kept)
-    header = site.header("if", [site.compiling, *facts])
-    edit = two_paths(site, node, (under(header, _COMMENT, f"{target.id} = {kept}"),))
+    edit = two_paths(site, node, [site.compiling, *facts], [_COMMENT, f"{target.id} = {kept}"])
     return Diagnostic(message, edit=holding(site, edit, tests_of(site, target.id)))
 
 
@@ -181,9 +180,8 @@ def number_in_an_expression(site: Site, node: ast.Assign | ast.AugAssign | ast.R
     if site.torch is None or (kept := kept_in(site, node)) is None:
         return None
     message = f"{_READS_BACK}: `{speculation.short(kept.first)}`"
-    header = site.header("if", [site.compiling, *kept.facts])
-    path = under(header, _COMMENT, line_of(site.but(written=kept.written), node))
-    return Diagnostic(message, edit=two_paths(site, node, (path,)), node=kept.first)
+    lines = [_COMMENT, line_of(site.but(written=kept.written), node)]
+    return Diagnostic(message, edit=two_paths(site, node, [site.compiling, *kept.facts], lines), node=kept.first)
 
 
 def _facts_of_others(site: Site, name: str, tensor: ast.expr) -> Iterator[str]:

@@ -217,7 +217,7 @@ def _one_a_line(site: Site, call: ast.Call, chosen: Mapping[int, str]) -> Replac
     """The arguments of a call, one a line."""
     arguments: list[ast.expr | ast.keyword] = sorted([*call.args, *call.keywords], key=site.span)
     first, last = site.span(arguments[0]), site.span(arguments[-1])
-    span = first._replace(end_line=last.end_line, end_column=last.end_column)
+    span = first.through(last)
     own_line = first.start_line != (call.func.end_lineno or 0)
     parts: list[str | Original] = []
     for argument in arguments:

@@ -20,10 +20,9 @@ from graphmend_codemod.analysis.patterns import is_name, only_target, same
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.analysis.values import INT64, ValueKind
-from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 rule = Rule(
@@ -57,8 +56,8 @@ def shifted_range(site: Site, node: ast.Assign) -> Diagnostic | None:
     facts += [] if device is not None else [f'{start.id}.device.type == "cpu"']
     counted = [site.text(part) for part in (length, *call.keywords)]
     before = f"{site.text(node.targets[0])} = {moved} + {site.text(call.func)}("
-    path = in_front(site, [node], [site.compiling, *facts], [_COMMENT, site.call(before, counted, deeper=1)])
-    return Diagnostic(message, edit=Edit((path,), imports=site.imports))
+    line = site.call(before, counted, deeper=1)
+    return Diagnostic(message, edit=two_paths(site, node, [site.compiling, *facts], [_COMMENT, line]))
 
 
 def _length(call: ast.Call) -> ast.expr | None:

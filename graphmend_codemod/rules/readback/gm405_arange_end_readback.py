@@ -21,7 +21,7 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_
 from graphmend_codemod.analysis.patterns import all_names, is_name, is_none, same, stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import CompilePath, Edit, Original, Replacement
-from graphmend_codemod.rules.framework.edits import judged
+from graphmend_codemod.rules.framework.edits import judged, path_beside
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -29,7 +29,6 @@ from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Lin
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
-from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
@@ -212,7 +211,7 @@ def _edit(site: Site, made: Made, here: list[tuple[ast.Assign, str]], there: lis
     readers = [*(each for each, _ in here), *(each.statement for each in there)]
     _demand_no_write(site, calls, own, same_if(own, made.node), made.name, readers)
     first, last = site.span(made.node.body[0]), site.span(made.assignment)
-    body = Original(first._replace(end_line=last.end_line, end_column=last.end_column))
+    body = Original(first.through(last))
     kept: str = f"\n    {end} = {site.text(made.end)}"
     if any(isinstance(part, ast.Name) for part in _summands(made.end)):
         # It may be a tensor, of which eager mode shall not compute a sum more than before.
@@ -230,7 +229,7 @@ def _summands(node: ast.expr) -> list[ast.expr]:
 
 
 def _size(site: Site, node: ast.Assign, name: str, end: str) -> Replacement:
-    return in_front(site, [node], [site.compiling, f"type({end}) is int"], [_COMMENT, f"{name} = {end}"])
+    return path_beside(site, node, [site.compiling, f"type({end}) is int"], [_COMMENT, f"{name} = {end}"])
 
 
 def _call(site: Site, calls: ModuleCalls, found: _Call, name: str, end: str) -> Iterator[Replacement]:
@@ -259,7 +258,7 @@ def _call(site: Site, calls: ModuleCalls, found: _Call, name: str, end: str) -> 
         certain.demand_same_method(certain.start(), found.callee)
     conditions += certain.conditions()
     path = site.call(f"{before}{site.text(found.call.func)}(", texts, deeper=1)
-    yield in_front(site, [statement], conditions, [path])
+    yield path_beside(site, statement, conditions, [path])
 
 
 def _until(call: ast.Call) -> dict[str, int]:

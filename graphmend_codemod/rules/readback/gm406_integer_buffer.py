@@ -31,9 +31,9 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.rules.framework.edits import path_beside
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.integer_sizes import PAD, Methods
 from graphmend_codemod.rules.proofs.sizes.integer_tensors import SUFFIX, Integers, own_attribute, strangers
 from graphmend_codemod.rules.proofs.sizes.integer_ways import Quotient, Way
@@ -226,7 +226,7 @@ def _two_paths(inside: Site, group: list[ast.stmt], quotient: Quotient | None, a
     if quotient is not None:
         given = f"{inside.text(quotient.numerator)}, {inside.text(quotient.denominator)}"
         conditions.append(f"{_EXACT}({given})")
-    return in_front(inside, group, conditions, [_line(inside, statement) for statement in group])
+    return path_beside(inside, group, conditions, [_line(inside, statement) for statement in group])
 
 
 def _line(inside: Site, statement: ast.stmt) -> str:

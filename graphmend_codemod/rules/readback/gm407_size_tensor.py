@@ -37,7 +37,7 @@ from graphmend_codemod.analysis.scope import (
 from graphmend_codemod.analysis.speculation import is_loud_property, short
 from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS, torch_function
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
-from graphmend_codemod.rules.framework.edits import judged, line_of
+from graphmend_codemod.rules.framework.edits import judged, line_of, path_beside, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -45,7 +45,6 @@ from graphmend_codemod.rules.proofs.calls.certain_calls import own_definition
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
-from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.joined_sizes import AS_SIZE, is_shape_here, listed_elements, made_of_sizes
 
 rule = Rule(__name__, __doc__, title="keep sizes in a list instead of a tensor", contract=Contract(cost=Cost.NONE))
@@ -106,8 +105,8 @@ def counted(site: Site, node: ast.Assign) -> Diagnostic | None:
         f"`{speculation.short(size)}`"
     )
     changed = site.but(written={id(size): (size, f"{AS_SIZE}({site.text(inner)})")})
-    two = in_front(site, [node], [site.compiling], [changed.text(node)])
-    return Diagnostic(message, edit=Edit((two,), imports=site.imports, helpers=_helpers(site)))
+    edit = two_paths(site, node, [site.compiling], [changed.text(node)], helpers=_helpers(site))
+    return Diagnostic(message, edit=edit)
 
 
 def _joined(site: Site, node: ast.expr) -> list[ast.expr] | None:
@@ -152,8 +151,8 @@ def _edit(site: Site, node: ast.Assign, target: ast.Name, parts: list[ast.expr],
             statements.append(statement)
             paths.append(path)
         else:
-            replacements.append(in_front(site, [statement], [site.compiling], [path]))
-    both = in_front(site, statements, [site.compiling], paths)
+            replacements.append(path_beside(site, statement, [site.compiling], [path]))
+    both = path_beside(site, statements, [site.compiling], paths)
     return Edit((both, *replacements), imports=site.imports, helpers=helpers)
 
 
@@ -349,7 +348,7 @@ def from_lists(site: Site, statement: ast.stmt, found: list[tuple[Read, Listed]]
         if number.startswith("sum("):
             conditions.append(f"-(2**63) <= {number} < 2**63")  # a tensor counts on from the smallest number
     line = line_of(site.but(written=written), statement)
-    path = in_front(site, [statement], [site.compiling, *conditions], [_FROM_LIST, line])
+    path = path_beside(site, statement, [site.compiling, *conditions], [_FROM_LIST, line])
     return Edit((*replacements, path), imports=site.imports)
 
 

@@ -63,8 +63,7 @@ def _edit(site: Site, node: ast.Assign, table: Table) -> Edit:
         f"            {rows}\n"
         f"            for {part} in {parts}\n        ],\n        dim=-1,\n    )\nelse:\n    "
     )
-    last = site.span(table.statements[-1])
-    span = site.span(node)._replace(end_line=last.end_line, end_column=last.end_column)
+    span = site.span(node).through(site.span(table.statements[-1]))
     return beside(site, span, (path, Original(span, 1)))
 
 

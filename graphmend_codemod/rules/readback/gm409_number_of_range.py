@@ -27,12 +27,12 @@ from graphmend_codemod.analysis.patterns import is_integer, is_name, is_not
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.core.findings import Edit, Replacement
+from graphmend_codemod.rules.framework.edits import path_beside
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths, sure_calls
-from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.number_uses import COMPARED, NumberUses
 
 # Single numbers that are read of positions which `torch.arange` counted, in the function that counts or below it
@@ -189,7 +189,7 @@ def _replacement(site: Site, made: Counted, unless: list[str], classes: list[str
     conditions += dict.fromkeys(f"isinstance({leaf}, int)" for leaf in leaves)
     conditions += [*classes, *(f"not ({each})" for each in unless)]
     numbers = ", ".join(site.text(argument) for argument in call.args)
-    return in_front(site, [node], conditions, [_COMMENT, f"{made.name} = range({numbers})"])
+    return path_beside(site, node, conditions, [_COMMENT, f"{made.name} = range({numbers})"])
 
 
 def _numbers(node: ast.expr) -> list[str]:

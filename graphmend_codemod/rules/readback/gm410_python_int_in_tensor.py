@@ -26,11 +26,10 @@ from graphmend_codemod.analysis.patterns import stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk
 from graphmend_codemod.analysis.torch_api import TENSOR_MAKERS
 from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.rules.framework.edits import judged
+from graphmend_codemod.rules.framework.edits import judged, paths_with, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front, with_numbers
 from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ def _edit(site: Site, uses: NumberUses, elements: list[ast.expr]) -> Edit:
     written = [
         (use, tight[ast.literal_eval(use.slice)] if isinstance(use, ast.Subscript) else whole) for use in uses.nodes
     ]
-    replacements = with_numbers(site, uses.function.node, conditions, _COMMENT, written)
+    replacements = paths_with(site, uses.function.node, conditions, _COMMENT, written)
     return Edit(tuple(replacements), imports=site.imports)
 
 
@@ -139,7 +138,7 @@ def _swapped(site: Site, node: ast.Assign, uses: NumberUses, name: str, elements
     """The statement that makes the tensor, with a list in its place; no function of TorchScript gets one."""
     conditions = _asked(site, uses, site.compiling, elements, here=True)
     made = f"{name} = [{', '.join(site.text(element) for element in elements)}]"
-    return Edit((in_front(site, [node], conditions, [_LIST, made]),), imports=site.imports)
+    return two_paths(site, node, conditions, [_LIST, made])
 
 
 def _numbers(function: FunctionNode | None, node: ast.expr) -> list[str]:

@@ -26,11 +26,10 @@ from graphmend_codemod.analysis.scope import INDEXED, Outline
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Replacement
 from graphmend_codemod.rules.framework.conditions import names_in
-from graphmend_codemod.rules.framework.edits import line_of
+from graphmend_codemod.rules.framework.edits import line_of, path_beside
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.fixed_forms import FixedForm, candidates, fixed_form
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
 
@@ -104,7 +103,7 @@ def _replacements(site: Site, statement: ast.stmt, forms: list[FixedForm]) -> tu
     conditions = _asked(site, [each for form in forms for each in form.conditions])
     written = {id(form.node): (form.node, form.text) for form in forms}
     comment = _KNOWN if all(form.sized for form in forms) else _COMMENT
-    return (in_front(site, [statement], conditions, [comment, line_of(site.but(written=written), statement)]),)
+    return (path_beside(site, statement, conditions, [comment, line_of(site.but(written=written), statement)]),)
 
 
 def _asked(site: Site, conditions: Sequence[str]) -> list[str]:

@@ -30,13 +30,12 @@ from graphmend_codemod.analysis.speculation import is_loud_property, short
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.project.index.facts import AttributeKind
-from graphmend_codemod.rules.framework.edits import CONSTANT, line_of
+from graphmend_codemod.rules.framework.edits import CONSTANT, line_of, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.constants.cached_functions import ARE_CONSTANTS, is_hidden
 from graphmend_codemod.rules.proofs.constants.libraries import MAKERS, NUMBERS, Kind
 from graphmend_codemod.rules.proofs.constants.pure_values import Frame, PureValues
-from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 
@@ -223,8 +222,8 @@ def edit(site: Site, statement: ast.stmt, found: list[Computed]) -> Edit:
     if asked:
         conditions.append(f"_are_constants({', '.join(asked)})")
         helpers.append(ARE_CONSTANTS)
-    path = in_front(site, [statement], conditions, [line_of(site.but(written=written), statement)])
-    return Edit((path,), ("torch",), tuple(helpers))
+    line = line_of(site.but(written=written), statement)
+    return two_paths(site, statement, conditions, [line], imports=("torch",), helpers=helpers)
 
 
 def _used(site: Site, computed: Computed, called: str, parent: ast.AST) -> list[tuple[ast.expr, str]]:

@@ -13,7 +13,7 @@ from graphmend_codemod.analysis.scope import dotted, parameters, walk, walk_scop
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.rules.framework.edits import two_paths, under
+from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
@@ -55,13 +55,12 @@ def made_of_no_elements(site: Site, node: ast.Assign, call: ast.Call) -> Edit:
     flags = [word.value for word in call.keywords if word.arg == "requires_grad"]
     conditions[1:1] = [f"{site.text(each)} is True" for each in flags if not _is_true(each)]
     arguments = [*call.args, *(word for word in call.keywords if word.arg != "requires_grad")]
-    path = under(
-        site.header("if", conditions),
+    lines = [
         f"{name} = {site.text(call.func)}({', '.join(site.text(each) for each in arguments)})",
         _COMMENT.format(x),
         f"{name}.add_({x}.flatten()[:0].sum().to({name}.device))",
-    )
-    return two_paths(site, node, (path,))
+    ]
+    return two_paths(site, node, conditions, lines)
 
 
 def leaf_made(site: Site, node: ast.Assign | ast.Return) -> ast.Call | None:
@@ -98,7 +97,7 @@ def kept_in_the_graph(site: Site, node: ast.Assign | ast.Return, made: ast.Call)
     conditions, x = _conditions(site, made)
     begins = "return" if isinstance(node, ast.Return) else f"{site.text(node.targets[0])} ="
     value = f"{begins} {site.text(made)} + {x}.flatten()[:0].sum()"
-    return two_paths(site, node, (under(site.header("if", conditions), _COMMENT.format(x), value),))
+    return two_paths(site, node, conditions, [_COMMENT.format(x), value])
 
 
 def _conditions(site: Site, call: ast.Call, *, off: bool = False) -> tuple[list[str], str]:

@@ -132,7 +132,7 @@ def guard(site: Site, statements: Sequence[ast.stmt]) -> Edit:
     """Statements that follow each other under `if not torch.compiler.is_compiling():`."""
     asked = _predicate(site)
     first, last = site.span(statements[0]), site.span(statements[-1])
-    whole = Span(first.start_line, first.start_column, last.end_line, last.end_column)
+    whole = first.through(last)
     return _beside(asked, whole, (f"if not {asked.text}:\n    ", Original(whole, 1)))
 
 

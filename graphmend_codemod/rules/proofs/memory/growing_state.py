@@ -14,7 +14,7 @@ from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_none, last_name, operands_of, same
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.rules.framework.edits import computed_in_front, two_paths, under
+from graphmend_codemod.rules.framework.edits import computed_in_front, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.computed_anyway import demand_no_effects
@@ -153,9 +153,8 @@ def larger_of(site: Site, node: ast.Assign) -> Edit | None:
     if found is None or site.torch is None or not _given_tensor(site, found[0]):
         return None
     name, bound = found
-    header = site.header("if", [site.compiling, f"isinstance({name}, {site.torch}.Tensor)"])
     clamp = f"{name} = {site.torch}.clamp({name}, min={site.text(bound)})"
-    return two_paths(site, node, (under(header, clamp),))
+    return two_paths(site, node, [site.compiling, f"isinstance({name}, {site.torch}.Tensor)"], [clamp])
 
 
 def _larger(node: ast.Assign) -> tuple[str, ast.expr] | None:

@@ -12,7 +12,7 @@ from graphmend_codemod.analysis.scope import parents_in, walk_in_layers, walk_sc
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.rules.framework.edits import in_front, two_paths, under
+from graphmend_codemod.rules.framework.edits import in_front, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition
@@ -92,8 +92,7 @@ def kept_choice(site: Site, node: ast.If | ast.IfExp, condition: Condition, what
     line = site.call(f"{what.name} = {site.torch}.where(", [condition.choice, full, repr(what.second)], deeper=1)
     if isinstance(node, ast.If):
         return in_front(site, node, conditions, [line])._replace(scriptable=False)
-    header = site.header("if", [site.compiling, *conditions])
-    return two_paths(site, site.place.statement, (under(header, line),))
+    return two_paths(site, site.place.statement, [site.compiling, *conditions], [line])
 
 
 def _tensors(site: Site, condition: Condition) -> Iterator[str]:

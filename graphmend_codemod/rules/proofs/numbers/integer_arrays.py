@@ -6,10 +6,10 @@ import ast
 
 from graphmend_codemod.analysis.speculation import is_loud_property, short
 from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
-from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 
 ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
@@ -56,7 +56,7 @@ def tuple_in_front(site: Site, node: ast.Assign, name: str, given: ast.expr, use
         raise NotProven(f"`{short(given)}` would be computed twice; assign it to a variable first")
     conditions += uses.conditions(site)
     lines = [comment, f"{name} = tuple({site.text(given)})"]
-    return Edit((in_front(site, [node], conditions, lines),), imports=site.imports)
+    return two_paths(site, node, conditions, lines)
 
 
 def _is_looked_up(node: ast.expr) -> bool:

@@ -17,11 +17,11 @@ from graphmend_codemod.analysis.scope import parents_in, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL, ValueKind
 from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition_parts import is_registered
 from graphmend_codemod.rules.proofs.memory.later_writes import demand_no_later_write
-from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.number_statements import (
     assignments,
     counted,
@@ -52,8 +52,7 @@ def kept_numbers(site: Site, first: ast.stmt) -> Edit | None:
         if not any(site.reached(statement).live_after(name) for name in region.numbers):
             statements = body[position : position + count]
             conditions = [site.compiling, *region.conditions(statements)]
-            path = in_front(site, statements, conditions, [_COMMENT, *region.lines])
-            return Edit((path,), imports=site.imports)
+            return two_paths(site, statements, conditions, [_COMMENT, *region.lines])
     raise NotProven(f"`{next(iter(region.numbers))}` is used after the statements around it")
 
 

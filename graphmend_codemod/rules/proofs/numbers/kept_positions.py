@@ -21,10 +21,10 @@ from graphmend_codemod.analysis.patterns import (
 from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.type_conditions import tensor_facts
-from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 
 _COMMENT = "# The position stays in its tensor: its number would have to be read back to Python."
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Mod, ast.FloorDiv)
@@ -51,20 +51,15 @@ def position_kept(site: Site, node: ast.Assign, name: str, tensor: ast.expr) -> 
         from graphmend_codemod.rules.proofs.numbers.wrapped_positions import wrapped_path  # few need it
 
         asked, lines = wrapped_path(site, name, tensor, rest[: last + 1])
-        header = dict.fromkeys([site.compiling, *facts, *asked])
-        return Edit(
-            (in_front(site, [node, *rest[: last + 1]], list(header), [_COMMENT, *lines]),), imports=site.imports
-        )
+        return two_paths(site, [node, *rest[: last + 1]], [site.compiling, *facts, *asked], [_COMMENT, *lines])
     kept = _Kept(site, name)
     lines = [line for each in rest[: last + 1] for line in kept.lines(each)]
     inside = {id(part) for each in rest[: last + 1] for part in walk(each)} | {id(part) for part in walk(node)}
     uses = (part for part in walk(site.evaluator.scope.node) if is_name(part, name))
     if any(id(part) not in inside for part in uses):
         raise NotProven(f"`{name}` is used in other places as well")
-    header = dict.fromkeys([site.compiling, *facts, *kept.conditions])
-    first = f"{name} = {text}.reshape(()).clone()"
-    replacement = in_front(site, [node, *rest[: last + 1]], list(header), [_COMMENT, first, *lines])
-    return Edit((replacement,), imports=site.imports)
+    lines = [_COMMENT, f"{name} = {text}.reshape(()).clone()", *lines]
+    return two_paths(site, [node, *rest[: last + 1]], [site.compiling, *facts, *kept.conditions], lines)
 
 
 def demand_other_memory(site: Site, rows: str, queue: ast.expr) -> None:

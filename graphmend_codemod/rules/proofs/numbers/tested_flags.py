@@ -7,7 +7,7 @@ import ast
 from graphmend_codemod.analysis.patterns import is_not
 from graphmend_codemod.analysis.values import BOOL, SCALAR, ValueKind
 from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.rules.framework.edits import holding, two_paths, under
+from graphmend_codemod.rules.framework.edits import holding, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
@@ -39,8 +39,8 @@ def kept_flag(site: Site, node: ast.Assign) -> Edit | None:
     except NotProven:
         return None
     static = [site.operand_of_and(operand) for operand in condition.static]
-    header = site.header("if", [site.compiling, *static, *dict.fromkeys(asked)])
-    edit = two_paths(site, node, (under(header, _COMMENT, f"{target.id} = {_copied(condition.choice)}"),))
+    lines = [_COMMENT, f"{target.id} = {_copied(condition.choice)}"]
+    edit = two_paths(site, node, [site.compiling, *static, *asked], lines)
     return holding(site, edit, tests_of(site, target.id))
 
 

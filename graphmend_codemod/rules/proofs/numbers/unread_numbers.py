@@ -12,9 +12,9 @@ from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.outlining.passed_by import never_read
 
 _CASTS = frozenset({"builtins.int", "builtins.float"})
@@ -45,8 +45,7 @@ def not_read(site: Site, node: ast.Assign) -> Edit | None:
     if not unused:
         return None
     conditions = [site.compiling, *unused, *_raises_nothing(site, reading)]
-    path = in_front(site, [node], conditions, [_COMMENT, f"{target.id} = None"])
-    return Edit((path,), imports=site.imports)
+    return two_paths(site, node, conditions, [_COMMENT, f"{target.id} = None"])
 
 
 def _reading(site: Site, node: ast.expr) -> _Reading | None:

@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis.scope import walk
-from graphmend_codemod.core.findings import Edit, Helper, Replacement
-from graphmend_codemod.rules.framework.edits import asks_compiler, under
+from graphmend_codemod.core.findings import Edit, Helper
+from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
@@ -43,9 +43,8 @@ def edit(site: Site, statement: ast.stmt, calls: list[ast.Call]) -> Edit:
     for outer in _collected(site, statement, calls):
         written[id(outer.func)] = (outer.func, "_stacked_in_graph")
     inner = site.but(written=written).text(statement)
-    path = under(asks_compiler(site), inner) + "\nelse:\n    "
-    replacement = Replacement(site.span(statement), (path, site.original(statement, 1)))
-    return Edit((replacement,), imports=("torch",), helpers=_helpers(site, len(written) > len(calls)))
+    helpers = _helpers(site, len(written) > len(calls))
+    return two_paths(site, statement, [site.compiling], [inner], imports=("torch",), helpers=helpers)
 
 
 def _collected(site: Site, statement: ast.stmt, calls: list[ast.Call]) -> Iterator[ast.Call]:

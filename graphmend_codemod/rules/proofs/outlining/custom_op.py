@@ -157,7 +157,7 @@ def moved(site: Site, statements: Sequence[ast.stmt]) -> str:
             raise NotProven("the loop contains a multi-line string")
     start, end = site.span(first), site.span(last)
     unit = site.source.indent
-    written = site.source.segment(start._replace(end_line=end.end_line, end_column=end.end_column))
+    written = site.source.segment(start.through(end))
     margin = site.source.text[: site.source.offset(first.lineno, first.col_offset)].rpartition("\n")[2]
     lines = []
     for number, line in enumerate(re.split(r"\r\n|\r|\n", written)):

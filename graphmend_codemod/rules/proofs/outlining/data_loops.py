@@ -13,9 +13,9 @@ from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import all_names
 from graphmend_codemod.analysis.scope import walk
-from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.project.summary.computing import OPERATIONS
-from graphmend_codemod.rules.framework.edits import asks_compiler, under
+from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
@@ -42,9 +42,9 @@ def edit(site: Site, loop: ast.While) -> Edit:
     _check_effects(site, loop, names)
     rounds = site.free_name(f"_{site.evaluator.scope.node.name.strip('_')}_rounds")
     given = ", ".join(names)
-    path = under(asks_compiler(site), _COMMENT, f"{', '.join(bound)} = {rounds}({given})") + "\nelse:\n    "
-    replacement = Replacement(site.span(loop), (path, site.original(loop, 1)))
-    return Edit((replacement,), imports=("torch",), helpers=_helpers(site, loop, rounds, bound, names))
+    lines = [_COMMENT, f"{', '.join(bound)} = {rounds}({given})"]
+    helpers = _helpers(site, loop, rounds, bound, names)
+    return two_paths(site, loop, [site.compiling], lines, imports=("torch",), helpers=helpers)
 
 
 def _names(site: Site, loop: ast.While) -> tuple[list[str], list[str]]:

@@ -12,7 +12,7 @@ from graphmend_codemod.analysis.patterns import only_target, reads_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Helper
-from graphmend_codemod.rules.framework.edits import asks_compiler, two_paths, under
+from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.deciding_operands import only_tested, truth_of
@@ -47,7 +47,7 @@ def edit(site: Site, statement: ast.stmt, between: tuple[float, float]) -> Edit:
     if not isinstance(target, ast.Name):
         raise NotProven(f"`{short(statement)}` binds more than a name")
     _demand_only_compared(site, target.id)
-    path = under(asks_compiler(site), f"{target.id} = _uniform_in_graph({between[0]}, {between[1]})")
+    line = f"{target.id} = _uniform_in_graph({between[0]}, {between[1]})"
     helpers = (
         naming(site),
         Helper("_fits_arrays", FITS, shared=True),
@@ -55,7 +55,7 @@ def edit(site: Site, statement: ast.stmt, between: tuple[float, float]) -> Edit:
         Helper("_uniform_like", LIKE_DRAWN, shared=True),
         Helper("_uniform_in_graph", DRAWN, after=("_array_operator", "_uniform_like"), shared=True),
     )
-    return two_paths(site, statement, (path,))._replace(imports=("torch",), helpers=helpers)
+    return two_paths(site, statement, [site.compiling], [line], imports=("torch",), helpers=helpers)
 
 
 def _demand_only_compared(site: Site, name: str) -> None:

@@ -50,7 +50,7 @@ def _edit(site: Site) -> Edit:
     if cached_functions.is_cached(site):
         return cached_functions.edit(site)
     if site.evaluator.scope.class_qualified is not None:
-        return edit(site) if is_method_with_results(site) else state_updates.edit(site)
+        return method_edit(site) if is_method_with_results(site) else state_updates.edit(site)
     names = _parameters(site, function)
     if array_functions.draws_arrays(site):
         return array_functions.edit(site, names)

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_name, is_none
 from graphmend_codemod.analysis.scope import walk
-from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Span
-from graphmend_codemod.rules.framework.edits import under
+from graphmend_codemod.core.findings import Edit, Helper
+from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import recurrent
@@ -94,8 +94,6 @@ class _Region:
         demand_torch(site)
         self._check_targets()
         last = self._ran.statement if self._padded is None else self._padded.statement
-        start, end = site.span(first), site.span(last)
-        whole = Span(start.start_line, start.start_column, end.end_line, end.end_column)
         site_first = site.at(first) or site
         conditions = ["torch.compiler.is_dynamo_compiling()", self._condition(site_first)]
         operator = f"_{'packed' if self._padded is not None else 'last'}_{layer.attr.strip('_')}_operator"
@@ -104,7 +102,6 @@ class _Region:
             conditions = [site.compiling]
         text = f"{self._results()} = {self._call(operator if chosen is None else chosen.name)}"
         lines = [*self._copies(self._between), *self._either(text), *self._copies(self._behind)]
-        path = under(site.header("if", conditions), _COMMENT, *lines) + "\nelse:\n    "
         helpers = (
             *recurrent.common(site),
             *unbacked_helpers(site, {"_number_in_graph"}),
@@ -113,7 +110,7 @@ class _Region:
             *([] if self._test is None else [recurrent.operator(site, layer, self._plain)]),
             *([] if chosen is None else [chosen]),
         )
-        return Edit((Replacement(whole, (path, Original(whole, 1))),), imports=("torch",), helpers=helpers)
+        return two_paths(site, [first, last], conditions, [_COMMENT, *lines], imports=("torch",), helpers=helpers)
 
     @property
     def _depth(self) -> int:

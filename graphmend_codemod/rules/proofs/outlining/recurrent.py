@@ -13,7 +13,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import elements_of, is_integer, is_name, is_none
 from graphmend_codemod.analysis.scope import children, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
-from graphmend_codemod.rules.framework.edits import under
+from graphmend_codemod.rules.framework.edits import two_paths, under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, one_operator
@@ -61,10 +61,8 @@ def edit(site: Site, statement: ast.stmt, layers: list[ast.Attribute]) -> Edit:
             raise NotProven(f"`{speculation.short(further)}` does more with the layer than call it")
     inner = site.but(written=written).text(statement)
     conditions = [site.compiling] if site.scripted else conditions
-    parts = (under(site.header("if", conditions), _COMMENT, inner) + "\nelse:\n    ", site.original(statement, 1))
-    return Edit(
-        (Replacement(site.span(statement), parts),), imports=("torch",), helpers=(*common(site), *helpers.values())
-    )
+    needed = (*common(site), *helpers.values())
+    return two_paths(site, statement, conditions, [_COMMENT, inner], imports=("torch",), helpers=needed)
 
 
 def _is_any_kind(site: Site, layer: ast.Attribute) -> str:

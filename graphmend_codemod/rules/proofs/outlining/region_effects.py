@@ -1,6 +1,7 @@
 """What a region of a method changes: the one tensor that it fills, or the reason why it cannot be an operator.
 
-Unlike a loop that fills (`LoopEffects`), a region may run layers of the instance: the operator runs them as eager mode does.
+Unlike a loop that fills (`LoopEffects`), a region may run layers of the instance, which the operator runs as eager mode
+does.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.patterns import all_names, rebinds
 from graphmend_codemod.analysis.scope import SCOPES, children, parameters, walk, walk_scope
-from graphmend_codemod.core.findings import Edit, Helper, Replacement, Span
+from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
@@ -205,7 +205,7 @@ def edit(site: Site, statements: Sequence[ast.stmt], about: str) -> Edit:
     owner = site.evaluator.scope.self_name if site.evaluator.scope.class_qualified is not None else None
     own = [owner] if owner is not None else []
     start, end = site.span(statements[0]), site.span(statements[-1])
-    whole = Span(start.start_line, start.start_column, end.end_line, end.end_column)
+    whole = start.through(end)
     replacement = Replacement(whole, (region.site.call(f"{result} = {function}(", [*own, *given]),))
     operator, after = f"{function}_operator", definition_before(site)
     helpers = (

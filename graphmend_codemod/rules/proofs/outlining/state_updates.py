@@ -14,9 +14,9 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
-from graphmend_codemod.core.findings import CompilePath, Edit, Helper, Replacement
+from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
-from graphmend_codemod.rules.framework.edits import under
+from graphmend_codemod.rules.framework.edits import path_beside, under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
@@ -127,8 +127,7 @@ def _copies(site: Site, owner: str, written: Sequence[str]) -> list[Replacement]
                 new = {id(call): (call, f"_copied({site.text(copied)})") for call, copied in copies}
                 inner = site.but(written=new).text(statement)
                 dynamo = f"{site.torch}.compiler.is_dynamo_compiling()"
-                path = under(CompilePath(f"if {dynamo}:", [dynamo]), inner) + "\nelse:\n    "
-                found.append(Replacement(site.span(statement), (path, site.original(statement, 1))))
+                found.append(path_beside(site, statement, [dynamo], [inner]))
     return found
 
 

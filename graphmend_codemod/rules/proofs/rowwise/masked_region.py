@@ -239,9 +239,8 @@ class Rewriter(MaskedLosses):
 
     def edit(self, statements: Sequence[ast.stmt]) -> Edit:
         """The statements with what was written for them in front."""
-        site, first, last = self.site, statements[0], statements[-1]
-        body = self.path("if")
-        whole = site.span(first)._replace(end_line=site.span(last).end_line, end_column=site.span(last).end_column)
+        site, body = self.site, self.path("if")
+        whole = site.span(statements[0]).through(site.span(statements[-1]))
         parts = (body + "\nelse:\n    ", Original(whole, 1))
         return Edit((Replacement(whole, parts),), imports=site.imports, helpers=helpers_in(site, body))
 

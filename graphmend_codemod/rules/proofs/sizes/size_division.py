@@ -15,9 +15,9 @@ from graphmend_codemod.analysis.patterns import is_literal, is_name, last_name, 
 from graphmend_codemod.analysis.scope import children, parents_in, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 _TAKES_SIZES = frozenset(
@@ -57,7 +57,7 @@ def division_edit(site: Site, node: ast.Assign, calls: list[ast.Call]) -> Edit:
         *asserted,
         *dict.fromkeys(f"{site.text(call.args[1])} > 0" for call in calls if _may_differ(call)),
     ]
-    return Edit((in_front(site, [node], conditions, [*told, line]),), imports=site.imports)
+    return two_paths(site, node, conditions, [*told, line])
 
 
 def is_division(node: ast.Call) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Span
+from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement
 from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, definition_before, moved, naming
@@ -50,7 +50,7 @@ class _Text:
         site, region = self._site, self._region
         given = [each.text for each in region.given]
         start, end = site.span(region.statements[0]), site.span(region.statements[-1])
-        whole = Span(start.start_line, start.start_column, end.end_line, end.end_column)
+        whole = start.through(end)
         fits = call(site, f"{self._operator}_fits", given, 1).lstrip()
         header = site.header("if", ["torch.compiler.is_dynamo_compiling()", fits])
         comment = _COMMENT.format(self._count)
