@@ -24,7 +24,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import BRANCH_MESSAGES, EIGHT_BITS, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
-from graphmend_codemod.rules.proofs.logging.skipped_messages import without_messages
+from graphmend_codemod.rules.proofs.logging.log_guard import without_messages
 from graphmend_codemod.rules.proofs.select.assumptions import Facts
 from graphmend_codemod.rules.proofs.select.computed_select import alike, judge_computed
 from graphmend_codemod.rules.proofs.select.early_returns import RESULT, EarlyReturns, Exit, bound_by

@@ -24,7 +24,7 @@ from graphmend_codemod.rules.framework.edits import beside, under
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.numbers.literals import plain_number
+from graphmend_codemod.rules.proofs.number_read import plain_number
 from graphmend_codemod.rules.proofs.rowwise.selectors import where_of
 
 rule = Rule(

@@ -20,8 +20,7 @@ from graphmend_codemod.rules.framework.edits import judged, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
-from graphmend_codemod.rules.proofs.numbers.literals import plain_number
+from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read, plain_number
 
 rule = Rule(
     __name__,

@@ -55,8 +55,7 @@ from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
 from graphmend_codemod.rules.proofs.conditions.trace_time_conditions import asked_of_bytes, bool_checks, tensor_checks
 from graphmend_codemod.rules.proofs.exceptions import message_of, swallowing
 from graphmend_codemod.rules.proofs.logging.log_calls import find_log_call, why_it_is_read
-from graphmend_codemod.rules.proofs.logging.log_guard import effect
-from graphmend_codemod.rules.proofs.logging.skipped_messages import without_messages
+from graphmend_codemod.rules.proofs.logging.log_guard import effect, without_messages
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 
 rule = Rule(

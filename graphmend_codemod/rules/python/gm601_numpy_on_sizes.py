@@ -33,7 +33,7 @@ import ast
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_integer, is_name, is_within, last_name
+from graphmend_codemod.analysis.patterns import is_integer, is_name, is_shape, is_within, last_name
 from graphmend_codemod.analysis.scope import dotted, parents_in, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS
@@ -50,7 +50,6 @@ from graphmend_codemod.rules.proofs.numbers.integer_arrays import array_made, wh
 from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 from graphmend_codemod.rules.proofs.sizes.numbers_in_math import asked_in_math, demand_no_array, in_math, is_number
 from graphmend_codemod.rules.proofs.sizes.size_division import division_edit, divisions
-from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape
 
 rule = Rule(
     __name__,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_name, is_shape, is_size
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import Origin, ValueKind
@@ -24,7 +24,6 @@ from graphmend_codemod.rules.framework.edits import judged, line_of, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape, is_size
 
 rule = Rule(__name__, __doc__, title="answer a size's test while tracing", contract=Contract(cost=Cost.NONE))
 

@@ -16,14 +16,13 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.calls import keyword
-from graphmend_codemod.analysis.patterns import is_name, only_target, same
+from graphmend_codemod.analysis.patterns import is_name, is_size, only_target, same
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.analysis.values import INT64, ValueKind
 from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 rule = Rule(
     __name__, __doc__, title="add the start tensor to a torch.arange from zero", contract=Contract(cost=Cost.NONE)

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
-from graphmend_codemod.analysis.patterns import all_names, is_name, is_none, same, stores_name
+from graphmend_codemod.analysis.patterns import all_names, is_name, is_none, is_size, same, stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import CompilePath, Edit, Original, Replacement
 from graphmend_codemod.rules.framework.edits import judged, path_beside
@@ -30,7 +30,6 @@ from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
-from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 # `if positions is None: positions = torch.arange(n)`: what is known of the numbers below it
 

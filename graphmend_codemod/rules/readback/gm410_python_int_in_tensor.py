@@ -22,7 +22,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import stores_name
+from graphmend_codemod.analysis.patterns import is_size, stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk
 from graphmend_codemod.analysis.torch_api import TENSOR_MAKERS
 from graphmend_codemod.core.findings import Edit
@@ -30,7 +30,6 @@ from graphmend_codemod.rules.framework.edits import judged, paths_with, two_path
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 if TYPE_CHECKING:
     from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses

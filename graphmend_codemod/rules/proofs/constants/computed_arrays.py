@@ -19,6 +19,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis.patterns import (
     all_given,
     is_integer,
+    is_size,
     is_within,
     last_name,
     mentions,
@@ -36,7 +37,6 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.constants.cached_functions import ARE_CONSTANTS, is_hidden
 from graphmend_codemod.rules.proofs.constants.libraries import MAKERS, NUMBERS, Kind
 from graphmend_codemod.rules.proofs.constants.pure_values import Frame, PureValues
-from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 
 class Computed(NamedTuple):

@@ -314,3 +314,27 @@ def _is_without_torch(site: Site) -> bool:
     if scope.is_local("torch") or (scope.resolve_global("torch") not in (None, "torch")) or scope.is_local("sys"):
         return False
     return _WITHOUT_TORCH.source in text or re.search(rf"\b{_WITHOUT_TORCH.name}\b", text) is None
+
+
+# Branches without their messages: what a compile path leaves out of a branch that it stands for
+
+
+def without_messages(site: Site, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """The statements of a branch but for those that only tell something, and may be left out of compiled code.
+
+    That are log calls, and `if verbose: print(...)` around nothing else.
+    """
+    return [statement for statement in body if not _only_tells(site, statement)]
+
+
+def _only_tells(site: Site, statement: ast.stmt) -> bool:
+    if not isinstance(statement, (ast.Expr, ast.If)):
+        return False
+    there = site.at(statement)
+    if there is None:
+        return False
+    if isinstance(statement, ast.If):
+        told = all(_only_tells(site, each) for each in statement.body)
+        return told and not statement.orelse and effect_of(there, statement.test) is None
+    call = find_log_call(there, statement.value)
+    return call is not None and why_not(there, call) is None and effect(there, call) is None

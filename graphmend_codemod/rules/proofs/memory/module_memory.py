@@ -17,10 +17,17 @@ from graphmend_codemod.analysis.patterns import is_attribute, is_name
 from graphmend_codemod.analysis.scope import SCOPES, dotted, parameter_names, walk_in_layers, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
-from graphmend_codemod.rules.proofs.calls.layer_lists import layers_called
-from graphmend_codemod.rules.proofs.memory.holders import holders
+from graphmend_codemod.rules.proofs.calls.unique_callee import layers_called
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
-from graphmend_codemod.rules.proofs.memory.stores import Store, bound_in, meet, store_value, taken_apart, viewed
+from graphmend_codemod.rules.proofs.memory.stores import (
+    Store,
+    bound_in,
+    holders,
+    meet,
+    store_value,
+    taken_apart,
+    viewed,
+)
 
 _OVERLAPPING = frozenset("expand expand_as broadcast_to broadcast_tensors unfold as_strided einsum sum_to_size".split())
 _REGISTERS = frozenset({"register_buffer", "register_parameter"})  # keep a tensor and leave it as it is

@@ -20,8 +20,14 @@ from graphmend_codemod.analysis.callgraph import Definition, Key, calls_in
 from graphmend_codemod.analysis.patterns import is_attribute, is_name
 from graphmend_codemod.analysis.scope import SCOPES, dotted, walk_scope
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.memory.elements_read import elements_read
-from graphmend_codemod.rules.proofs.memory.given_writes import HELD, SHARING, STATISTICS, writes_by_word, writes_given
+from graphmend_codemod.rules.proofs.memory.given_writes import (
+    HELD,
+    SHARING,
+    STATISTICS,
+    elements_read,
+    writes_by_word,
+    writes_given,
+)
 from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.untraced.evidence import registered

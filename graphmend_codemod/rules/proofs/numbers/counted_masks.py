@@ -12,7 +12,7 @@ import ast
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import all_names, is_name, is_within, last_name, mentions, stores_name
+from graphmend_codemod.analysis.patterns import all_names, is_name, is_size, is_within, last_name, mentions, stores_name
 from graphmend_codemod.analysis.patterns import root_of as owner_of
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk
 from graphmend_codemod.analysis.speculation import is_loud_property, short
@@ -23,7 +23,6 @@ from graphmend_codemod.rules.framework.edits import CONSTANT
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.known_sizes import is_bound_inside, is_builtin, is_only_read
-from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 _MAKES = torch_api.name_set(
     "eye ones zeros full arange tensor ones_like zeros_like full_like tril_indices triu_indices"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition
-from graphmend_codemod.analysis.patterns import is_attribute, is_integer, is_name, is_none, is_not
+from graphmend_codemod.analysis.patterns import is_attribute, is_integer, is_name, is_none, is_not, is_size
 from graphmend_codemod.analysis.scope import dotted, parameter_names, parents_in, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -21,7 +21,6 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, beside_compile_paths
 from graphmend_codemod.rules.proofs.numbers.number_loops import behind, iterated, loop_around
-from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 COMPARED = (ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.Eq, ast.NotEq)
 _TESTED = (ast.If, ast.While, ast.IfExp, ast.Assert)

@@ -17,8 +17,7 @@ from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import call, naming
-from graphmend_codemod.rules.proofs.outlining.shared_helpers import operator_name
+from graphmend_codemod.rules.proofs.outlining.custom_op import call, naming, operator_name
 from graphmend_codemod.rules.proofs.outlining.texts.arrays import ARRAY_OPERATOR, FITS
 
 _COMMENT = "# torch.compile cannot trace this function: it calls it as one operator."

@@ -11,6 +11,8 @@ from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.texts import chosen
+from graphmend_codemod.rules.proofs.outlining.texts import functions as of_functions
 from graphmend_codemod.rules.proofs.outlining.texts.layers import FITS, ONE_OPERATOR, PLAIN
 
 _NAMING = '''\
@@ -180,3 +182,36 @@ def _check_same(statements: Sequence[ast.stmt], text: str) -> None:
     own = [ast.dump(each) for each in parsed[0].body] if parsed and isinstance(parsed[0], ast.FunctionDef) else []
     if len(parsed) != 1 or own != [ast.dump(each) for each in statements]:
         raise NotProven("the source of the loop cannot be moved unchanged")
+
+
+# The helpers that outlined code of all kinds shares in a file, and names beside theirs
+
+_TAKEN = frozenset(
+    {"_one_operator", "_function_operator", "_value_operator", "_number_as_operator", "_nonzero_as_operator"}
+)
+"""Names of helpers that end like an operator's."""
+
+
+def operator_name(site: Site, what: str) -> str:
+    """A free name for the operator of `what`, a function or a layer, which may be called `one`."""
+    name = f"_{what.strip('_')}_operator"
+    return site.free_name(f"_{what.strip('_')}_as_operator" if name in _TAKEN else name)
+
+
+def functions(site: Site, *, gradient: bool) -> tuple[Helper, ...]:
+    """For functions of tensors that draw no random numbers; the decorator is the last."""
+    features = ("gradient",) if gradient else ()
+    name = "_function_operator" if gradient else "_value_operator"
+    text = chosen(of_functions.FUNCTION_OPERATOR, *features).replace("_function_operator", name)
+    return (
+        naming(site),
+        Helper("_is_transformed", of_functions.TRANSFORMED, shared=True),
+        Helper(
+            "_fits_a_function",
+            of_functions.FITS,
+            after=("_is_transformed",),
+            shared=True,
+            since="compiler.is_exporting",
+        ),
+        Helper(name, text, after=("_operator_name", "_fits_a_function"), shared=True),
+    )

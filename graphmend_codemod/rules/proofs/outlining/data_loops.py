@@ -20,10 +20,9 @@ from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
-from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, moved, test
+from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, functions, moved, test
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.result_shapes import READ_DATA
-from graphmend_codemod.rules.proofs.outlining.shared_helpers import functions
 from graphmend_codemod.rules.proofs.outlining.texts.functions import SAME
 
 _COMMENT = "# torch.compile cannot trace this loop: it calls it as one operator."

@@ -18,11 +18,10 @@ from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.constants import cached_functions
 from graphmend_codemod.rules.proofs.outlining import array_functions, state_updates
-from graphmend_codemod.rules.proofs.outlining.custom_op import call, one_operator
+from graphmend_codemod.rules.proofs.outlining.custom_op import call, functions, one_operator, operator_name
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.library_effects import check_gradient
 from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes, empty_results
-from graphmend_codemod.rules.proofs.outlining.shared_helpers import functions, operator_name
 from graphmend_codemod.rules.proofs.outlining.state_updates import method_parameters
 
 _COMMENT = "# torch.compile cannot trace this function: it calls it as one operator."

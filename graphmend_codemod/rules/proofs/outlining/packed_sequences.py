@@ -18,7 +18,7 @@ from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import recurrent
-from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before
+from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, operator_name
 from graphmend_codemod.rules.proofs.outlining.packed_statements import (
     PackingCall,
     after,
@@ -30,7 +30,6 @@ from graphmend_codemod.rules.proofs.outlining.packed_statements import (
     taken,
 )
 from graphmend_codemod.rules.proofs.outlining.recurrent_layers import kind_of
-from graphmend_codemod.rules.proofs.outlining.shared_helpers import operator_name
 from graphmend_codemod.rules.proofs.outlining.texts import part
 from graphmend_codemod.rules.proofs.outlining.texts.layers import PACKED
 from graphmend_codemod.rules.proofs.outlining.unbacked import helpers as unbacked_helpers

@@ -14,7 +14,7 @@ from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import negated
 from graphmend_codemod.rules.proofs.conditions.condition_parts import OPPOSITES
-from graphmend_codemod.rules.proofs.numbers.literals import plain_number
+from graphmend_codemod.rules.proofs.number_read import plain_number
 
 _NEVER_TENSORS = frozenset({AttributeKind.CONSTANT, AttributeKind.CONFIG})
 _STAYS = _NEVER_TENSORS | {AttributeKind.ARGUMENT}

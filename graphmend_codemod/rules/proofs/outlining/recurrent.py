@@ -16,9 +16,8 @@ from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.edits import two_paths, under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, one_operator
+from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, one_operator, operator_name
 from graphmend_codemod.rules.proofs.outlining.recurrent_layers import NESTED, kind_of
-from graphmend_codemod.rules.proofs.outlining.shared_helpers import operator_name
 from graphmend_codemod.rules.proofs.outlining.texts import part
 from graphmend_codemod.rules.proofs.outlining.texts.layers import RECURRENT
 

@@ -21,9 +21,8 @@ from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
 from graphmend_codemod.rules.proofs.outlining import single_process
-from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
+from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming, operator_name
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
-from graphmend_codemod.rules.proofs.outlining.shared_helpers import operator_name
 from graphmend_codemod.rules.proofs.outlining.texts import updates as texts
 
 _COMMENT = "# torch.compile cannot trace this method: it calls it as one operator."

@@ -13,7 +13,7 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Helper, Original, Span
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.numbers.literals import plain_number
+from graphmend_codemod.rules.proofs.number_read import plain_number
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
 from graphmend_codemod.rules.proofs.outlining.fractions_read import has_fraction, whole_at_trace
 from graphmend_codemod.rules.proofs.outlining.kept_statistics import only_kept

@@ -23,7 +23,7 @@ from graphmend_codemod.rules.framework.edits import in_front
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.logging.skipped_messages import without_messages
+from graphmend_codemod.rules.proofs.logging.log_guard import without_messages
 from graphmend_codemod.rules.proofs.select.assumptions import Assumption
 from graphmend_codemod.rules.proofs.select.select_proof import SelectProof, judged
 from graphmend_codemod.rules.proofs.select.select_text import where

@@ -18,7 +18,7 @@ from graphmend_codemod.analysis.values import UNKNOWN
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, split
-from graphmend_codemod.rules.proofs.logging.skipped_messages import without_messages
+from graphmend_codemod.rules.proofs.logging.log_guard import without_messages
 
 VALUE = "the value"
 """Stands for the name that the value of a conditional expression does not have."""

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.patterns import only_target
+from graphmend_codemod.analysis.patterns import is_shape, only_target
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import ARRAYS, whole_numbers
-from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape
 
 _OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Mod: "%", ast.FloorDiv: "//",

@@ -11,12 +11,11 @@ import copy
 from collections.abc import Mapping, Sequence
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import all_given, asks_for_compiler, elements_of, is_within
+from graphmend_codemod.analysis.patterns import all_given, asks_for_compiler, elements_of, is_size, is_within
 from graphmend_codemod.analysis.scope import children, dotted, walk
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.rules.proofs.sizes.integer_tensors import ARITHMETIC, Kept, Resolve, own_attribute, spelled
 from graphmend_codemod.rules.proofs.sizes.integer_ways import HANDED, HELD, INTEGERS, Env, NumberKind, Quotient, Way
-from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 PAD = "torch.nn.functional.pad"
 _ROUNDS = {"torch.ceil": "math.ceil", "torch.floor": "math.floor"}

@@ -6,13 +6,21 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import all_given, elements_of, is_integer, is_literal, is_name, stores_name
+from graphmend_codemod.analysis.patterns import (
+    all_given,
+    elements_of,
+    is_integer,
+    is_literal,
+    is_name,
+    is_shape,
+    is_size,
+    stores_name,
+)
 from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import INT64_NAMES, LAYOUT, RETURNS_TENSOR, TENSOR_MAKERS
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import binds
-from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape, is_size
 
 AS_SIZE = "_as_size"
 _READING = frozenset(

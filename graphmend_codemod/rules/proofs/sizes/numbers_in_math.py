@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_literal, is_name, item_of, stores_name
+from graphmend_codemod.analysis.patterns import is_literal, is_name, is_shape, is_size, item_of, stores_name
 from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
 from graphmend_codemod.analysis.values import Origin, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
@@ -14,7 +14,6 @@ from graphmend_codemod.rules.proofs.number_read import number_read
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import whole_numbers
 from graphmend_codemod.rules.proofs.numbers.known_sizes import is_builtin
 from graphmend_codemod.rules.proofs.sizes.joined_sizes import is_shape_here
-from graphmend_codemod.rules.proofs.sizes.size_spellings import is_shape, is_size
 
 _SAME_IN_MATH = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
 

@@ -11,14 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_literal, is_name, last_name, stores_name
+from graphmend_codemod.analysis.patterns import is_literal, is_name, is_size, last_name, stores_name
 from graphmend_codemod.analysis.scope import children, parents_in, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.sizes.size_spellings import is_size
 
 _TAKES_SIZES = frozenset(
     """view reshape expand repeat new_zeros new_ones new_empty new_full zeros ones empty full arange narrow
