@@ -28,18 +28,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from textwrap import dedent
 
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.patterns import all_names, elements_of, is_name, root_of, stored_names
-from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
-from graphmend_codemod.core.findings import CompilePath, Edit, Helper, Replacement
-from graphmend_codemod.rules.framework.edits import judged, under
+from graphmend_codemod.analysis.scope import FunctionNode, body_of, walk_in_layers, walk_scope
+from graphmend_codemod.core.findings import Edit, Helper
+from graphmend_codemod.rules.framework.edits import judged, path_before_body
 from graphmend_codemod.rules.framework.reasons import AS_OPERATOR, NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import loop_outlining
-from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, head, naming, tensor, test
+from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, head, naming, tensor
 from graphmend_codemod.rules.proofs.outlining.loop_arguments import without_gradient
 
 rule = Rule(
@@ -115,10 +114,8 @@ def edit(site: Site, function: FunctionNode) -> Edit:
     if not site.torch_at_import:
         raise NotProven("`torch` may not be bound when the module is imported; import it at the top of the file")
     names = _tensor_parameters(site, function)
-    documented = ast.get_docstring(function, clean=False) is not None
-    body = function.body[1:] if documented else function.body
     _check_effects(site, function, names)
-    slice_ = _Slice(site, function, body, names)
+    slice_ = _Slice(site, function, body_of(function), names)
     operator = site.free_name(f"_{function.name.strip('_')}_operator")
     fake = site.free_name(f"{operator}_fake")
     tests = [f"{site.torch}.compiler.is_dynamo_compiling()"]
@@ -126,15 +123,13 @@ def edit(site: Site, function: FunctionNode) -> Edit:
     for name in names:
         tests += [f"{site.torch}.is_tensor({name})"] if first[name].hint else []
         tests += without_gradient(site.torch, name)
-    header = CompilePath(dedent(test(site, tests)), tests)
-    text = f"{_COMMENT}\n" + under(header, f"return {operator}({', '.join(names)})") + "\n"
-    replacement = Replacement(site.span(body[0]), (text, site.original(body[0])))
+    path = path_before_body(site, _COMMENT, tests, f"{operator}({', '.join(names)})")
     helpers = (
         naming(site),
         Helper(operator, _operator(site, function, names, slice_, operator), after=(function.name, "_operator_name")),
         Helper(fake, _fake(site, names, slice_, operator, fake), after=(function.name, operator)),
     )
-    return Edit((replacement,), imports=site.imports, helpers=helpers)
+    return Edit((path,), imports=site.imports, helpers=helpers)
 
 
 def _tensor_parameters(site: Site, function: FunctionNode) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Sequence
 
-from graphmend_codemod.analysis.scope import FunctionNode, dotted, parents_in, walk
+from graphmend_codemod.analysis.scope import FunctionNode, body_of, dotted, parents_in, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import CompilePath, Edit, EditForm, Helper, Original, Replacement, Span
 from graphmend_codemod.rules.framework.conditions import expression
@@ -82,6 +82,14 @@ def path_beside(
     whole = site.span(statements[0]).through(site.span(statements[-1]))
     header = site.but(place=site.place._replace(statement=statements[0])).header("if", conditions)
     return Replacement(whole, (under(header, *lines) + "\nelse:\n    ", Original(whole, 1)))
+
+
+def path_before_body(site: Site, comment: str, conditions: Sequence[str], result: str) -> Replacement:
+    """The first statement of the function around the site, behind a compile path that returns `result`."""
+    first = body_of(site.evaluator.scope.node)[0]
+    header = site.reached(first, "the function").header("if", conditions)
+    path = f"{comment}\n" + under(header, f"return {result}") + "\n"
+    return Replacement(site.span(first), (path, site.original(first)))
 
 
 def paths_with(

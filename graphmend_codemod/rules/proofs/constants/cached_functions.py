@@ -12,9 +12,9 @@ import re
 from itertools import combinations
 
 from graphmend_codemod.analysis.patterns import last_name
-from graphmend_codemod.analysis.scope import FunctionNode, body_of, defaults_of, parameters, walk
-from graphmend_codemod.core.findings import Edit, Helper, Replacement
-from graphmend_codemod.rules.framework.edits import CONSTANT, under
+from graphmend_codemod.analysis.scope import FunctionNode, defaults_of, parameters, walk
+from graphmend_codemod.core.findings import Edit, Helper
+from graphmend_codemod.rules.framework.edits import CONSTANT, path_before_body
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.constants.libraries import MAKERS, NUMBERS, Kind
@@ -149,13 +149,10 @@ def edit(site: Site, kind: Kind | None = None) -> Edit:
     """
     function = site.evaluator.scope.node
     _check(site, function)
-    body = body_of(function)
-    first = site.reached(body[0], "the function")
     given, values = _arguments(function)
     name = site.free_name(f"_{function.name.strip('_')}_as_constant")
-    condition = first.header("if", ["torch.compiler.is_dynamo_compiling()", f"_are_constants({', '.join(values)})"])
+    conditions = ["torch.compiler.is_dynamo_compiling()", f"_are_constants({', '.join(values)})"]
     result = ("{}[0]" if kind is None else _COPIES[kind]).format(f"{name}({', '.join(given)})")
-    path = f"{_COMMENT}\n" + under(condition, f"return {result}") + "\n"
     called = f"torch.compiler.disable({site.function})(*given, **named)"
     made = [
         f"@{CONSTANT.name}",
@@ -169,7 +166,7 @@ def edit(site: Site, kind: Kind | None = None) -> Edit:
         CONSTANT,
         Helper(name, "\n".join(made), since="compiler.assume_constant_result"),
     )
-    return Edit((Replacement(site.span(body[0]), (path, site.original(body[0]))),), ("torch",), helpers)
+    return Edit((path_before_body(site, _COMMENT, conditions, result),), ("torch",), helpers)
 
 
 # A tuple, also of a single tensor: computed_arrays.py says why.

@@ -11,13 +11,13 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis.patterns import all_given, is_name, root_of, stored_names
-from graphmend_codemod.analysis.scope import FunctionNode, body_of, parameter_names, parameters, walk, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, parameter_names, parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.core.findings import Edit, Helper, Replacement
-from graphmend_codemod.rules.framework.edits import under
+from graphmend_codemod.core.findings import Edit, Helper
+from graphmend_codemod.rules.framework.edits import path_before_body
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import call, naming, operator_name
+from graphmend_codemod.rules.proofs.outlining.custom_op import call, calling, naming, operator_name
 from graphmend_codemod.rules.proofs.outlining.texts.arrays import ARRAY_OPERATOR, FITS
 
 _COMMENT = "# torch.compile cannot trace this function: it calls it as one operator."
@@ -68,14 +68,10 @@ def edit(site: Site, names: list[str]) -> Edit:
     if made is None:
         raise NotProven("the function returns something else than an array that it makes")
     _Effects(site, function).check()
-    body = body_of(function)
-    header = site.reached(body[0], "the function")
     operator = operator_name(site, function.name)
-    fits = call(site, "_fits_arrays", names, 1).lstrip()
-    condition = header.header("if", ["torch.compiler.is_dynamo_compiling()", fits])
-    path = f"{_COMMENT}\n" + under(condition, f"return {operator}({', '.join(names)})") + "\n"
-    replacement = Replacement(site.span(body[0]), (path, site.original(body[0])))
-    return Edit((replacement,), ("torch",), _helpers(site, function, names, operator, _like(site, function, made)))
+    conditions = ["torch.compiler.is_dynamo_compiling()", call(site, "_fits_arrays", names, 1).lstrip()]
+    path = path_before_body(site, _COMMENT, conditions, f"{operator}({', '.join(names)})")
+    return Edit((path,), ("torch",), _helpers(site, function, names, operator, _like(site, function, made)))
 
 
 def _helpers(
@@ -83,23 +79,14 @@ def _helpers(
 ) -> tuple[Helper, ...]:
     empty = site.free_name(f"{operator}_like")
     given = ", ".join(names)
+    name = function.name
+    made = calling(operator, f"_array_operator(like={empty})", "*given", name, f"return {name}(*given)")
     return (
         naming(site),
         Helper("_fits_arrays", FITS, shared=True),
         Helper("_array_operator", ARRAY_OPERATOR, after=("_operator_name", "_fits_arrays"), shared=True),
         Helper(empty, "\n".join([f"def {empty}({given}):", *(f"    {line}" for line in like)]), after=(function.name,)),
-        Helper(
-            operator,
-            "\n".join(
-                [
-                    f"@_array_operator(like={empty})",
-                    f"def {operator}(*given):",
-                    f'    """`{function.name}` as one operator for torch.compile."""',
-                    f"    return {function.name}(*given)",
-                ]
-            ),
-            after=(function.name, "_array_operator", empty),
-        ),
+        Helper(operator, made, after=(function.name, "_array_operator", empty)),
     )
 
 

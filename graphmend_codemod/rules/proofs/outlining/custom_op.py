@@ -71,6 +71,12 @@ def one_operator(site: Site, *between: Helper) -> tuple[Helper, ...]:
     )
 
 
+def calling(operator: str, decorator: str, takes: str, called: str, statement: str) -> str:
+    """The definition of an operator that calls a function of the file, and what its docstring says it calls."""
+    about = f'    """`{called}` as one operator for torch.compile."""'
+    return "\n".join([f"@{decorator}", f"def {operator}({takes}):", about, f"    {statement}"])
+
+
 def decorator(site: Site, operator: str, schema: str, changed: Sequence[str] = ()) -> list[str]:
     """The lines that make a function the operator `operator`, which changes the arguments `changed`.
 

@@ -11,14 +11,14 @@ import ast
 from graphmend_codemod.analysis.patterns import elements_of, root_of
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, walk
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.project.index.facts import AttributeKind
-from graphmend_codemod.rules.framework.edits import under
+from graphmend_codemod.rules.framework.edits import path_before_body
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.constants import cached_functions
 from graphmend_codemod.rules.proofs.outlining import array_functions, state_updates
-from graphmend_codemod.rules.proofs.outlining.custom_op import call, functions, one_operator, operator_name
+from graphmend_codemod.rules.proofs.outlining.custom_op import call, calling, functions, one_operator, operator_name
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.library_effects import check_gradient
 from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes, empty_results
@@ -53,20 +53,32 @@ def _edit(site: Site) -> Edit:
     names = _parameters(site, function)
     if array_functions.draws_arrays(site):
         return array_functions.edit(site, names)
-    body = body_of(function)
     effects = FunctionEffects(site)
     if any(name in names for name in effects.changed(function)):
         raise NotProven("the function changes one of its arguments")
     effects.demand_separate_results(function)
     check_gradient(site, function)
-    shapes = ResultShapes(site, function, body)
-    text = _Text(site, function, names, shapes, effects.random)
-    header = site.reached(body[0], "the function")
-    condition = header.header("if", ["torch.compiler.is_dynamo_compiling()", text.condition])
-    path = f"{_COMMENT}\n" + under(condition, f"return {text.operator}({', '.join(text.given)})") + "\n"
-    return Edit(
-        (Replacement(site.span(body[0]), (path, site.original(body[0]))),), ("torch",), text.helpers(), whole=True
+    return _called(site, function, names, ResultShapes(site, function, body_of(function)), effects.random)
+
+
+def _called(site: Site, function: FunctionNode, names: list[str], shapes: ResultShapes, random: bool) -> Edit:
+    """The edit. Where the function draws random numbers, the operator of layers keeps their state."""
+    fits = "_fits_an_operator" if random else "_fits_a_function"
+    asked = call(site, fits, ["None", "()", *names] if random else names, 1).lstrip()
+    given, takes = (["None", *names], ["_", *names]) if random else (names, names)
+    name, operator = function.name, operator_name(site, function.name)
+    shared = one_operator(site) if random else functions(site, gradient=shapes.smooth)
+    made, last = f"{operator}_shapes", shared[-1].name
+    decorator = f"{last}(shapes={made}{shapes.nested})"
+    text = calling(operator, decorator, "_, *given" if random else "*given", name, f"return {name}(*given)")
+    helpers = (
+        *shared,
+        Helper(made, empty_results(shapes, made, takes), after=(name, last)),
+        Helper(operator, text, after=(name, last, made)),
     )
+    conditions = ["torch.compiler.is_dynamo_compiling()", asked]
+    path = path_before_body(site, _COMMENT, conditions, f"{operator}({', '.join(given)})")
+    return Edit((path,), ("torch",), helpers, whole=True)
 
 
 def is_method_with_results(site: Site) -> bool:
@@ -91,43 +103,6 @@ def _parameters(site: Site, function: FunctionNode) -> list[str]:
     return names
 
 
-class _Text:
-    """What is written for one function. Where it draws random numbers, the operator of layers keeps their state."""
-
-    def __init__(
-        self, site: Site, function: FunctionNode, names: list[str], shapes: ResultShapes, random: bool
-    ) -> None:
-        self._site, self._function, self._names, self._shapes = site, function, names, shapes
-        self._random = random
-        self.operator = operator_name(site, function.name)
-        self.given = ["None", *names] if random else names
-        fits = "_fits_an_operator" if random else "_fits_a_function"
-        self.condition = call(site, fits, ["None", "()", *names] if random else names, 1).lstrip()
-
-    def helpers(self) -> tuple[Helper, ...]:
-        """The definitions that the compile path needs, in an order in which each comes after what it needs."""
-        name, shapes = self._function.name, f"{self.operator}_shapes"
-        given = ["_", *self._names] if self._random else self._names
-        shared = one_operator(self._site) if self._random else functions(self._site, gradient=self._shapes.smooth)
-        return (
-            *shared,
-            Helper(shapes, empty_results(self._shapes, shapes, given), after=(name, shared[-1].name)),
-            Helper(self.operator, self._one_operator(shared[-1].name), after=(name, shared[-1].name, shapes)),
-        )
-
-    def _one_operator(self, decorator: str) -> str:
-        results = self._shapes.results
-        nested = "" if results == 1 else f", nested=({', '.join(map(str, range(results)))})"
-        return "\n".join(
-            [
-                f"@{decorator}(shapes={self.operator}_shapes{nested})",
-                f"def {self.operator}({'_, ' if self._random else ''}*given):",
-                f'    """`{self._function.name}` as one operator for torch.compile."""',
-                f"    return {self._function.name}(*given)",
-            ]
-        )
-
-
 # A method that only computes its results, from arguments and what the instance holds, as one opaque operator
 
 _METHOD = "# torch.compile cannot trace this method: it calls it as one operator."
@@ -149,31 +124,23 @@ def method_edit(site: Site) -> Edit:
     effects.demand_separate_results(function, own)
     check_gradient(site, function)
     _check_returned(function, own)
-    body = body_of(function)
-    shapes, first = ResultShapes(site, function, body), site.at(body[0])
-    if first is None:
-        raise NotProven("the function is not reached by torch.compile")
+    shapes = ResultShapes(site, function, body_of(function))
     parts = ", ".join(f'"{each}"' for each in sorted(effects.read))
     given = [own, f"({parts}{',' if len(effects.read) == 1 else ''})", *names, *_numbers(site, effects, own)]
     conditions = ["torch.compiler.is_dynamo_compiling()", *([f"type({own}) is {owner}"] if effects.methods else [])]
     conditions.append(call(site, "_fits_an_operator", given, 1).lstrip())
     operator = operator_name(site, function.name)
-    result = f"return {operator}({', '.join([own, *names])})"
-    text = f"{_METHOD}\n" + under(first.header("if", conditions), result) + "\n"
-    results = "" if shapes.results == 1 else f", nested=({', '.join(map(str, range(shapes.results)))})"
-    made = [
-        f"@_one_operator({parts}{', ' if parts else ''}shapes={operator}_shapes{results})",
-        f"def {operator}({own}, *given):",
-        f'    """`{owner}.{function.name}` as one operator for torch.compile."""',
-        f"    return {owner}.{function.name}({own}, *given)",
-    ]
+    path = path_before_body(site, _METHOD, conditions, f"{operator}({', '.join([own, *names])})")
+    decorator = f"_one_operator({parts}{', ' if parts else ''}shapes={operator}_shapes{shapes.nested})"
+    method = f"{owner}.{function.name}"
+    made = calling(operator, decorator, f"{own}, *given", method, f"return {method}({own}, *given)")
     empty = empty_results(shapes, f"{operator}_shapes", [own, *names])
     helpers = (
         *one_operator(site),
         Helper(f"{operator}_shapes", empty, after=("_one_operator",)),
-        Helper(operator, "\n".join(made), after=("_one_operator", f"{operator}_shapes")),
+        Helper(operator, made, after=("_one_operator", f"{operator}_shapes")),
     )
-    return Edit((Replacement(site.span(body[0]), (text, site.original(body[0]))),), ("torch",), helpers)
+    return Edit((path,), ("torch",), helpers)
 
 
 def _check_returned(function: FunctionNode, own: str) -> None:

@@ -48,6 +48,11 @@ class ResultShapes:
         if not self.results:
             raise NotProven("the function returns nothing")
 
+    @property
+    def nested(self) -> str:
+        """What the decorator of an operator with several results says of them."""
+        return "" if self.results == 1 else f", nested=({', '.join(map(str, range(self.results)))})"
+
     # sizes that data decides
 
     def _find_unsized(self) -> None:

@@ -16,12 +16,12 @@ from graphmend_codemod.analysis.patterns import stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
-from graphmend_codemod.rules.framework.edits import path_beside, under
+from graphmend_codemod.rules.framework.edits import path_before_body, path_beside
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
 from graphmend_codemod.rules.proofs.outlining import single_process
-from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming, operator_name
+from graphmend_codemod.rules.proofs.outlining.custom_op import calling, decorator, naming, operator_name
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.texts import updates as texts
 
@@ -52,14 +52,10 @@ def edit(site: Site) -> Edit:
         raise NotProven(f"`{next(iter(effects.parts.values()))}` is not held by the instance of the method itself")
     tensors = [*written, *sorted(each for each in effects.read - set(written) if _is_tensor(site, each))]
     others = sorted(effects.read - set(tensors) - effects.held.keys())
-    body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
-    first = site.reached(body[0], "the function")
     conditions = _conditions(site, effects, own, owner)
     conditions.append(f"_fits_an_update({', '.join([own, _tuple(tensors), _tuple(others), *names])})")
     operator = operator_name(site, function.name)
-    result = f"return {operator}({', '.join([own, *names])})"
-    text = f"{_COMMENT}\n" + under(first.header("if", conditions), result) + "\n"
-    replacements = [Replacement(site.span(body[0]), (text, site.original(body[0])))]
+    replacements = [path_before_body(site, _COMMENT, conditions, f"{operator}({', '.join([own, *names])})")]
     replacements += _copies(site, owner, written)
     helpers = _helpers(site, operator, owner, tensors, len(written))
     if len(replacements) > 1:
@@ -164,17 +160,13 @@ def _helpers(site: Site, operator: str, owner: str, names: Sequence[str], change
     lines[1] = '    _operator_name(method.__name__.strip("_")),'
     made = texts.UPDATE.format(operator="\n".join(f"        {line}" for line in lines))
     words = [*(f'"{name}"' for name in names), f"changed={changed}"]
-    text = [
-        f"@_one_update({', '.join(words)})",
-        f"def {operator}(self, *given):",
-        f'    """`{owner}.{site.evaluator.scope.node.name}` as one operator for torch.compile."""',
-        f"    {owner}.{site.evaluator.scope.node.name}(self, *given)",
-    ]
+    method = f"{owner}.{site.evaluator.scope.node.name}"
+    text = calling(operator, f"_one_update({', '.join(words)})", "self, *given", method, f"{method}(self, *given)")
     fits, apart = texts.FITS.split("\n\n\n")
     return (
         naming(site),
         Helper("_are_apart", apart, shared=True),
         Helper("_fits_an_update", fits, after=("_are_apart",), shared=True, since="compiler.is_exporting"),
         Helper("_one_update", made, after=("_operator_name",), shared=True),
-        Helper(operator, "\n".join(text), after=("_one_update",)),
+        Helper(operator, text, after=("_one_update",)),
     )
