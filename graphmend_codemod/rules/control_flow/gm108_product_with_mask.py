@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.patterns import all_names, is_name
 from graphmend_codemod.core.findings import CompilePath
@@ -24,8 +23,7 @@ from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.masks.all_ones_test import asks_for_ones, of_dtype
 from graphmend_codemod.rules.proofs.masks.mask_products import Product, is_view, product_of
 from graphmend_codemod.rules.proofs.memory.identity import asked_of_names
-from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
+from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write
 
 rule = Rule(
     __name__,
@@ -105,12 +103,8 @@ def _why_not(site: Site, node: ast.If, product: Product) -> str | None:
         return f"`{product.dtype.id}` may be unbound before the branch"
     if (told := asked_of_names(site, [name])) is not None:
         return f"`{told}` compares tensors by identity, and the product is a new one"
-    calls = calls_in(site.source.text)
-    function = calls.at(site.evaluator.scope.node.lineno)
-    if function is None:
-        return "it is in a nested function"
     try:
-        SharedMemory(site, calls).demand_no_write(function, blocks_of(calls, function), same_if(function, node), {name})
+        demand_no_write(site, node, {name})
     except NotProven as reason:
         return str(reason)
     return None

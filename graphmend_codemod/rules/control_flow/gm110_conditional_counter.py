@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis import shape_needs, speculation
-from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.patterns import expanded_like, is_name
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
@@ -28,10 +27,9 @@ from graphmend_codemod.rules.framework.edits import before_if
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import own_definition
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, split
-from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
+from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write
 from graphmend_codemod.rules.proofs.select.selection import Assignment, assignments
 
 rule = Rule(
@@ -136,7 +134,7 @@ def _judged(site: Site, node: ast.If, condition: Condition, tensors: set[str]) -
     for name in numbers:
         _demand_arithmetic(site, node, name)
     if selected:
-        _demand_no_write(site, node, set(selected))
+        demand_no_write(site, node, set(selected))  # without the branch, eager mode has no copy of them
     bound = {item.name for item in found}
     values = {name: site.place.env.get(name) for name in sorted({*tensors, *selected})}
     unsure = [name for name, value in values.items() if value is None or not value.is_tensor or value.hint]
@@ -240,18 +238,6 @@ def _mask_of_select(site: Site, item: Assignment, before: tuple[Assignment, ...]
     if isinstance(mask, ast.Call) and is_name(expanded_like(mask), name) and _is_integer(site, other, numbers):
         return mask
     raise NotProven(reason)
-
-
-def _demand_no_write(site: Site, node: ast.If, selected: set[str]) -> None:
-    """NotProven where something is written into a selected tensor: without the branch, eager mode has no copy."""
-    calls = calls_in(site.source.text)
-    function = own_definition(site)
-    try:
-        SharedMemory(site, calls).demand_no_write(
-            function, blocks_of(calls, function), same_if(function, node), selected
-        )
-    except NotProven as reason:
-        raise NotProven(str(reason)) from None
 
 
 def _is_integer(site: Site, node: ast.expr, numbers: set[str]) -> bool:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.patterns import all_names, is_name, is_none, is_size, same, stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import CompilePath, Edit, Original, Replacement
@@ -27,7 +27,6 @@ from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Contract, Cost,
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, own_definition
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
-from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 
@@ -208,7 +207,7 @@ def _edit(site: Site, made: Made, here: list[tuple[ast.Assign, str]], there: lis
     for _, name in here:
         _demand_number(site, own, name)
     readers = [*(each for each, _ in here), *(each.statement for each in there)]
-    _demand_no_write(site, calls, own, same_if(own, made.node), made.name, readers)
+    _demand_no_write(site, calls, own, made.node, made.name, readers)
     first, last = site.span(made.node.body[0]), site.span(made.assignment)
     body = Original(first.through(last))
     kept: str = f"\n    {end} = {site.text(made.end)}"
@@ -306,6 +305,6 @@ def _demand_no_write(
 ) -> None:
     """NotProven when the positions may be written into between a statement and those that read their end."""
     try:
-        SharedMemory(site, calls).demand_no_write(function, blocks_of(calls, function), node, {name}, readers=readers)
+        SharedMemory(site, calls).demand_no_write(function, node, {name}, readers=readers)
     except NotProven as reason:
         raise NotProven(str(reason).replace("the tensor or", f"`{name}` or")) from None

@@ -23,7 +23,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import is_literal, is_name
 from graphmend_codemod.analysis.scope import (
     FunctionNode,
@@ -41,9 +40,8 @@ from graphmend_codemod.rules.framework.edits import judged, line_of, path_beside
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import own_definition
-from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
+from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write
 from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
 from graphmend_codemod.rules.proofs.sizes.joined_sizes import AS_SIZE, is_shape_here, listed_elements, made_of_sizes
 
@@ -372,11 +370,7 @@ def _copied(site: Site, listed: Listed, name: str) -> Replacement:
 
 def _demand_same(site: Site, statement: ast.stmt, name: str, listed: Listed) -> None:
     """NotProven where the tensor may be written between the two statements."""
-    calls = calls_in(site.source.text)
-    function = own_definition(site)
-    memory = SharedMemory(site, calls)
     try:
-        blocks = blocks_of(calls, function)
-        memory.demand_no_write(function, blocks, listed.statement, {name}, set(), [statement])
+        demand_no_write(site, listed.statement, {name}, set(), [statement])
     except NotProven as reason:
         raise NotProven(str(reason).replace("the tensor or", f"`{name}` or")) from None

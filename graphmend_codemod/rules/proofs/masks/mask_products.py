@@ -112,7 +112,7 @@ class Products(NamedTuple):
         elif not _keeps_dtype(blocks, node, product):
             raise NotProven(f"{where} may change the dtype of `{product.target.id}`")
         memory = SharedMemory(self.site, self.calls, absent=self.absent)
-        memory.demand_no_write(function, blocks, node, {product.target.id})
+        memory.demand_no_write(function, node, {product.target.id})
 
     def takes(self, function: Definition, call: ast.Call, name: str) -> list[tuple[Definition, str]] | None:
         """No call is known to do with ones what it does with None."""

@@ -64,14 +64,14 @@ class Sums:
         if target is None:
             if any(is_name(part, name) for each in others for part in walk_in_layers(each)) or name in copied:
                 raise NotProven(f"{where} does more than add the mask")
-            SharedMemory(self.site, self.calls).demand_no_write(function, blocks_of(self.calls, function), node, copied)
+            SharedMemory(self.site, self.calls).demand_no_write(function, node, copied)
             return
         if not all(about_shape(each, name) for each in others):
             raise NotProven(f"{where} does more than add the mask")
         blocks = blocks_of(self.calls, function)
         if blocks.in_loop(node) or not self._goes_into_softmax(function, blocks, node, target):
             raise NotProven(f"{where} may change the dtype of `{target}`")
-        SharedMemory(self.site, self.calls).demand_no_write(function, blocks, node, {target})
+        SharedMemory(self.site, self.calls).demand_no_write(function, node, {target})
 
     def _target(self, function: Definition, node: ast.If, name: str) -> str | None:
         """`x` for `if mask.size() != size: raise E`, `part = mask[:, :n]`, `x = x + part`, of which one is enough."""

@@ -7,33 +7,22 @@ from collections.abc import Sequence
 
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import is_attribute
-from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.identity import asked_of_names
-from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
+from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write
 
 
 def demand_no_later_write(site: Site, kept: Sequence[ast.expr], names: Sequence[str]) -> None:
     """NotProven where a tensor that eager mode leaves as it is may be written in place afterwards."""
     if (told := asked_of_names(site, names)) is not None:
         raise NotProven(f"`{told}` compares tensors by identity, and `torch.where` returns a new one")
-    calls = calls_in(site.source.text)
-    function = calls.at(site.evaluator.scope.node.lineno)
-    if function is None:
+    if calls_in(site.source.text).at(site.evaluator.scope.node.lineno) is None:
         raise NotProven("it is in a nested function, and the outer function may write in place later")
-    at = site.place.statement
-    statement = next(
-        node
-        for node in walk_scope(function.node)
-        if isinstance(node, ast.stmt) and (node.lineno, node.col_offset) == (at.lineno, at.col_offset)
-    )
     found = {part.id for node in kept for part in walk_in_layers(node) if isinstance(part, ast.Name)}
     found |= {ast.unparse(part) for node in kept for part in walk_in_layers(node) if is_attribute(part, "self")}
     try:
-        memory = SharedMemory(site, calls)
-        blocks = blocks_of(calls, function)
-        memory.demand_no_write(function, blocks, statement, (found | set(names)) - {"self"}, set(names))
+        demand_no_write(site, site.place.statement, (found | set(names)) - {"self"}, set(names))
     except NotProven as reason:
         raise NotProven(f"`torch.where` would copy a tensor that is written in place later: {reason}") from None

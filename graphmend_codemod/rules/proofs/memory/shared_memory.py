@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
 from graphmend_codemod.analysis.patterns import (
     all_given,
     all_names,
@@ -27,7 +27,7 @@ from graphmend_codemod.analysis.scope import SCOPES, defaults_of, parameter_name
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
+from graphmend_codemod.rules.proofs.calls.certain_calls import local_names, own_definition
 from graphmend_codemod.rules.proofs.memory.identity import asked
 from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
@@ -52,7 +52,6 @@ class SharedMemory(ModuleMemory):
     def demand_no_write(
         self,
         function: Definition,
-        blocks: Blocks,
         node: ast.stmt,
         names: set[str],
         replaced: set[str] | None = None,
@@ -65,26 +64,25 @@ class SharedMemory(ModuleMemory):
         what is written behind the last of them does not matter.
         """
         try:
-            self._demand(function, blocks, node, names, replaced, readers)
+            self._demand(function, node, names, replaced, readers)
         except NotProven:
             absent = _called_globals(function, self._assigned_by_functions()) if self.absent is not None else None
             if not absent or self.assumed:
                 raise
             # Where one of them is None, its call raises, and nothing behind it runs.
-            replace(self, assumed=absent, _asked={})._demand(function, blocks, node, names, replaced, readers)
+            replace(self, assumed=absent, _asked={})._demand(function, node, names, replaced, readers)
             assert self.absent is not None
             self.absent.update(dict.fromkeys(sorted(absent)))
 
     def _demand(
         self,
         function: Definition,
-        blocks: Blocks,
         node: ast.stmt,
         names: set[str],
         replaced: set[str] | None,
         readers: Sequence[ast.stmt],
     ) -> None:
-        node = _in_tree(function, node)
+        node, blocks = _in_tree(function, node), blocks_of(self.calls, function)
         if names == replaced and all(self._is_new(function, blocks, node, name) for name in names):
             return
         related = self._related(function, blocks, node, names)
@@ -261,9 +259,9 @@ class SharedMemory(ModuleMemory):
             if (told := asked(caller.node, partial(_is_result, call, targets))) is not None:
                 raise NotProven(f"`{told}` in `{caller.qualname}` compares its result by identity or memory")
             if targets:
-                self.demand_no_write(caller, blocks, statement, names | targets)
+                self.demand_no_write(caller, statement, names | targets)
             elif isinstance(statement, ast.Return) and statement.value is call:
-                self.demand_no_write(caller, blocks, statement, names)
+                self.demand_no_write(caller, statement, names)
                 self._demand_no_write_above(caller)
             elif _is_operand(statement, call):
                 continue
@@ -279,6 +277,14 @@ def _binds_name(part: ast.AST, name: str) -> bool:
 def _binds_name_alone(part: ast.Assign, name: str) -> bool:
     """True for `name = ...`, without other targets."""
     return len(part.targets) == 1 and is_name(part.targets[0], name)
+
+
+def demand_no_write(
+    site: Site, node: ast.stmt, names: set[str], replaced: set[str] | None = None, readers: Sequence[ast.stmt] = ()
+) -> None:
+    """`SharedMemory.demand_no_write` in the function of a site."""
+    memory = SharedMemory(site, calls_in(site.source.text))
+    memory.demand_no_write(own_definition(site), node, names, replaced, readers)
 
 
 def _in_tree(function: Definition, node: ast.stmt) -> ast.stmt:

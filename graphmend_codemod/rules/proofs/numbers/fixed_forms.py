@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import aliasing, torch_api
@@ -14,7 +14,6 @@ from graphmend_codemod.analysis.values import INT64
 from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import own_definition
 from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
 
 _READS = frozenset({"int", "float", "range"})
@@ -198,7 +197,9 @@ def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> Non
         raise NotProven(f"a view of `{short(node)}` may be written in place; assign it to a variable first")
     assert isinstance(node, ast.Subscript)
     viewed = dotted(node.value) or ""
-    _demand_no_write(site, statement, {targets[0].id, viewed}, {targets[0].id})
+    from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write  # a commit hook waits for it
+
+    demand_no_write(site, statement, {targets[0].id, viewed}, {targets[0].id})
 
 
 def _effect(site: Site, call: ast.Call, inner: ast.AST) -> aliasing.Effect:
@@ -311,25 +312,12 @@ def _cut(node: ast.Subscript) -> ast.expr | None:
 
 def _demand_same(site: Site, statement: ast.stmt, first: ast.stmt, index: ast.expr, bound: ast.expr) -> None:
     """NotProven where a tensor or the bound of its classes may change from one statement up to another."""
+    from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write
     from graphmend_codemod.rules.proofs.numbers.known_sizes import stays
 
     if isinstance(bound, ast.Attribute) and not stays(site, dotted(bound) or ""):
         raise NotProven(f"`{short(bound)}` may change before the operator runs; assign it to a variable first")
-    _demand_no_write(site, first, {dotted(index) or ""}, set(), [statement])
-
-
-def _demand_no_write(
-    site: Site, below: ast.stmt, names: set[str], replaced: set[str], readers: Sequence[ast.stmt] = ()
-) -> None:
-    """NotProven where the memory of `names` may be written below a statement; see `SharedMemory.demand_no_write`."""
-    from graphmend_codemod.analysis.callgraph import calls_in
-    from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of  # a commit hook waits for them
-    from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
-
-    calls = calls_in(site.source.text)
-    function = own_definition(site)
-    memory = SharedMemory(site, calls)
-    memory.demand_no_write(function, blocks_of(calls, function), below, names, replaced, readers)
+    demand_no_write(site, first, {dotted(index) or ""}, set(), [statement])
 
 
 def _given(site: Site, node: ast.expr, earlier: list[ast.stmt]) -> ast.expr:

@@ -18,7 +18,6 @@ from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, functions, moved, test
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
@@ -109,7 +108,7 @@ def _check_later(site: Site, loop: ast.While, names: list[str]) -> None:
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None:
         raise NotProven("the loop is in a nested function")
-    SharedMemory(site, calls).demand_no_write(function, blocks_of(calls, function), loop, set(names))
+    SharedMemory(site, calls).demand_no_write(function, loop, set(names))
     for part in walk(site.evaluator.scope.node):
         target: ast.AST | None = None
         if isinstance(part, ast.AugAssign):
