@@ -77,10 +77,14 @@ def two_paths(
 def path_beside(
     site: Site, statements: ast.stmt | Sequence[ast.stmt], conditions: Sequence[str], lines: Sequence[str]
 ) -> Replacement:
-    """`lines` where all conditions hold, else the author's statements, which may be those of another function."""
+    """`lines` where all conditions hold, else the author's statements, which may be those of another function.
+
+    A header that is made already, such as that of `asks_compiler`, may stand for the conditions.
+    """
     statements = [statements] if isinstance(statements, ast.stmt) else statements
     whole = site.span(statements[0]).through(site.span(statements[-1]))
-    header = site.but(place=site.place._replace(statement=statements[0])).header("if", conditions)
+    here = site.but(place=site.place._replace(statement=statements[0]))
+    header = conditions if isinstance(conditions, CompilePath) else here.header("if", conditions)
     return Replacement(whole, (under(header, *lines) + "\nelse:\n    ", Original(whole, 1)))
 
 
@@ -125,6 +129,11 @@ def before_if(site: Site, node: ast.stmt, path: Parts, *, scriptable: bool = Fal
 def under(header: CompilePath, *lines: str) -> CompilePath:
     """The header of a compile path and the lines below it."""
     return header + "".join(f"\n    {line}" for line in lines)
+
+
+def asks_compiler(asked: str) -> CompilePath:
+    """The header of a compile path that asks for nothing but the compiler, also in a loop of many rounds."""
+    return CompilePath(f"if {asked}:", [asked])
 
 
 def with_inner(edit: Edit, inner: Edit) -> Edit | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Edit, Helper
-from graphmend_codemod.rules.framework.edits import two_paths
+from graphmend_codemod.rules.framework.edits import asks_compiler, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
@@ -44,7 +44,8 @@ def edit(site: Site, statement: ast.stmt, calls: list[ast.Call]) -> Edit:
         written[id(outer.func)] = (outer.func, "_stacked_in_graph")
     inner = site.but(written=written).text(statement)
     helpers = _helpers(site, len(written) > len(calls))
-    return two_paths(site, statement, [site.compiling], [inner], imports=("torch",), helpers=helpers)
+    header = asks_compiler(site.compiling)
+    return two_paths(site, statement, header, [inner], imports=("torch",), helpers=helpers)
 
 
 def _collected(site: Site, statement: ast.stmt, calls: list[ast.Call]) -> Iterator[ast.Call]:

@@ -15,7 +15,7 @@ from graphmend_codemod.analysis.patterns import all_names
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.project.summary.computing import OPERATIONS
-from graphmend_codemod.rules.framework.edits import two_paths
+from graphmend_codemod.rules.framework.edits import asks_compiler, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
@@ -42,7 +42,7 @@ def edit(site: Site, loop: ast.While) -> Edit:
     given = ", ".join(names)
     lines = [_COMMENT, f"{', '.join(bound)} = {rounds}({given})"]
     helpers = _helpers(site, loop, rounds, bound, names)
-    return two_paths(site, loop, [site.compiling], lines, imports=("torch",), helpers=helpers)
+    return two_paths(site, loop, asks_compiler(site.compiling), lines, imports=("torch",), helpers=helpers)
 
 
 def _names(site: Site, loop: ast.While) -> tuple[list[str], list[str]]:

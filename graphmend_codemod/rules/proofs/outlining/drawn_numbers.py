@@ -12,7 +12,7 @@ from graphmend_codemod.analysis.patterns import only_target, reads_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Helper
-from graphmend_codemod.rules.framework.edits import two_paths
+from graphmend_codemod.rules.framework.edits import asks_compiler, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.deciding_operands import only_tested, truth_of
@@ -55,7 +55,8 @@ def edit(site: Site, statement: ast.stmt, between: tuple[float, float]) -> Edit:
         Helper("_uniform_like", LIKE_DRAWN, shared=True),
         Helper("_uniform_in_graph", DRAWN, after=("_array_operator", "_uniform_like"), shared=True),
     )
-    return two_paths(site, statement, [site.compiling], [line], imports=("torch",), helpers=helpers)
+    header = asks_compiler(site.compiling)
+    return two_paths(site, statement, header, [line], imports=("torch",), helpers=helpers)
 
 
 def _demand_only_compared(site: Site, name: str) -> None:

@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.patterns import stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
-from graphmend_codemod.rules.framework.edits import path_before_body, path_beside
+from graphmend_codemod.rules.framework.edits import asks_compiler, path_before_body, path_beside
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
@@ -122,7 +122,7 @@ def _copies(site: Site, owner: str, written: Sequence[str]) -> list[Replacement]
                 new = {id(call): (call, f"_copied({site.text(copied)})") for call, copied in copies}
                 inner = site.but(written=new).text(statement)
                 dynamo = f"{site.torch}.compiler.is_dynamo_compiling()"
-                found.append(path_beside(site, statement, [dynamo], [inner]))
+                found.append(path_beside(site, statement, asks_compiler(dynamo), [inner]))
     return found
 
 
