@@ -100,6 +100,13 @@ def is_integer(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) is int
 
 
+def written_number(node: ast.AST | None) -> int | float | None:
+    """The number that is written out, also with a minus; None for anything else, and for a bool."""
+    sign, inner = (-1, node.operand) if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else (1, node)
+    plain = isinstance(inner, ast.Constant) and type(inner.value) in (int, float)
+    return sign * inner.value if plain else None  # type: ignore[union-attr]
+
+
 def root_of(node: ast.AST, *, walrus: bool = False) -> str | None:
     """`x` for `x.layers[0].weight`; with `walrus`, also for `(y := x).weight`; None for any other."""
     while isinstance(node, (ast.Attribute, ast.Subscript)) or (walrus and isinstance(node, ast.NamedExpr)):

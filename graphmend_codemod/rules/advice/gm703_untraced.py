@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 
+from graphmend_codemod.analysis.patterns import is_attribute
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.project.index.facts import AttributeFact, AttributeKind
@@ -100,7 +101,7 @@ def entered(site: Site, node: ast.expr) -> Untraced | None:
 def _fact(site: Site, node: ast.expr) -> AttributeFact | None:
     """How an attribute of the instance, or a name of the module, came to be."""
     scope = site.evaluator.scope
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == scope.self_name:
+    if is_attribute(node, scope.self_name):
         return scope.attribute(node.attr)
     if isinstance(node, ast.Name) and not scope.is_local(node.id):
         return scope.index.global_fact(site.summary.name, node.id)

@@ -131,7 +131,7 @@ def _computed_with(site: Site, node: ast.Assign | ast.For) -> Diagnostic | None:
     if site.torch is None or site.place.in_try:
         return None
     try:
-        edit = kept_numbers(site, node)
+        edit = kept_numbers(site)
     except NotProven:
         return None
     return None if edit is None else Diagnostic(f"{_READS_BACK}: `{speculation.short(node)}`", edit=edit)

@@ -87,7 +87,7 @@ def flag_set(site: Site, node: ast.Assign | ast.Expr) -> Diagnostic | None:
         try:
             # Eager mode raises where it is made of something that requires a gradient.
             leaf = [f"{tensor.id}.is_floating_point()", f"{tensor.id}.requires_grad is False"]
-            asked += [*leaf, *conditions_of_next_readers(site, node, tensor.id)]
+            asked += [*leaf, *conditions_of_next_readers(site, tensor.id)]
         except NotProven as reason:
             return Diagnostic(message, declined=str(reason))
     elif (test := _changes(site, tensor, flag)) is not None:
@@ -210,7 +210,7 @@ def _makes_new(site: Site, node: ast.expr) -> bool:
     return called is not None and called.startswith("torch.") and called.removeprefix("torch.") in _MAKES
 
 
-def conditions_of_next_readers(site: Site, node: ast.stmt, name: str) -> list[str]:
+def conditions_of_next_readers(site: Site, name: str) -> list[str]:
     """Conditions under which what is made of the tensor next requires gradients, and nothing else reads it."""
     found: dict[str, None] = {}
     for body, position in reversed(site.place.blocks):

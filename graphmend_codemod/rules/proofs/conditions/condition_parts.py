@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import is_attribute
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, INT64, ValueKind
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -17,10 +18,8 @@ from graphmend_codemod.rules.proofs.number_read import number_read
 
 def is_registered(site: Site, node: ast.expr) -> bool:
     """True for a buffer or parameter of the instance: nothing else is registered as one."""
-    own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-    if not own or node.value.id != site.evaluator.scope.self_name:  # type: ignore[attr-defined]
-        return False
-    fact = site.evaluator.scope.attribute(node.attr)  # type: ignore[attr-defined]
+    own = is_attribute(node, site.evaluator.scope.self_name)
+    fact = site.evaluator.scope.attribute(node.attr) if own and isinstance(node, ast.Attribute) else None
     return fact is not None and fact.kind in {AttributeKind.BUFFER, AttributeKind.PARAMETER}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.aliasing import RANDOM
+from graphmend_codemod.analysis.patterns import is_attribute
 from graphmend_codemod.analysis.speculation import is_loud_property, short
 from graphmend_codemod.analysis.torch_api import PYTHON_METHODS, RETURNS_TENSOR, torch_function
 from graphmend_codemod.analysis.values import ValueKind
@@ -23,8 +24,7 @@ def acts(site: Site, node: ast.expr) -> str | None:
     for part in ast.walk(node):
         if isinstance(part, _ACTS) or (isinstance(part, ast.Call) and not _is_question(site, part)):
             return f"`{short(part)}` would be asked twice and may have side effects; test it in a separate `if`"
-        own = isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name)
-        if own and part.value.id == site.evaluator.scope.self_name and is_loud_property(site.evaluator, part.attr):  # type: ignore[attr-defined]
+        if is_attribute(part, site.evaluator.scope.self_name) and is_loud_property(site.evaluator, part.attr):
             return f"the property `{short(part)}` would be asked twice and may do more than read; assign it first"
         if isinstance(part, (ast.Name, ast.Attribute)) and _answers_itself(site, part):
             return f"`{short(part)}` would be asked twice, and its class says how it compares; assign the answer first"

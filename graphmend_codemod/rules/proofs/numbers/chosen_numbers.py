@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
-from graphmend_codemod.analysis.patterns import all_given, is_name
+from graphmend_codemod.analysis.patterns import all_given, is_name, written_number
 from graphmend_codemod.analysis.scope import parents_in, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import Value
@@ -48,17 +48,10 @@ def chosen(site: Site, node: ast.If | ast.IfExp) -> NumberChoice | None:
         if None in arms or arms[0][0] != arms[1][0] or site.is_elif(node):  # type: ignore[index]
             return None
         (name, first), (_, second) = arms  # type: ignore[misc]
-    numbers = [_literal(each) for each in (first, second)]
+    numbers = [written_number(each) for each in (first, second)]
     if name is None or numbers[0] is None or numbers[1] is None:
         return None
     return NumberChoice(name, numbers[0], numbers[1])
-
-
-def _literal(node: ast.expr) -> float | None:
-    sign = -1 if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else 1
-    inner = node.operand if isinstance(node, ast.UnaryOp) and sign < 0 else node
-    plain = isinstance(inner, ast.Constant) and type(inner.value) in {int, float}
-    return sign * inner.value if plain else None  # type: ignore[attr-defined]
 
 
 def _assigned(body: list[ast.stmt]) -> tuple[str, ast.expr] | None:

@@ -22,6 +22,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition_parts import is_registered
 from graphmend_codemod.rules.proofs.memory.later_writes import demand_no_later_write
+from graphmend_codemod.rules.proofs.numbers.kept_operands import dotted_in
 from graphmend_codemod.rules.proofs.numbers.number_statements import (
     assignments,
     counted,
@@ -30,7 +31,7 @@ from graphmend_codemod.rules.proofs.numbers.number_statements import (
     is_read_in,
     targets,
 )
-from graphmend_codemod.rules.proofs.numbers.number_texts import SIGNS, NumberTexts, dotted_in
+from graphmend_codemod.rules.proofs.numbers.number_texts import SIGNS, NumberTexts
 from graphmend_codemod.rules.proofs.select.element_writes import asks_gradient, may_be_written
 from graphmend_codemod.rules.proofs.untraced.evidence import assigned
 
@@ -38,8 +39,8 @@ _LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
 _COMMENT = "# Numbers in 0-dim tensors: they would have to be read back to Python."
 
 
-def kept_numbers(site: Site, first: ast.stmt) -> Edit | None:
-    """The edit for the statements from `first` to the last use of a number read there; None where none is read.
+def kept_numbers(site: Site) -> Edit | None:
+    """The edit for the statements from this one to the last use of a number that it reads; None where it reads none.
 
     NotProven with the reason where one of the uses needs the number.
     """

@@ -238,17 +238,17 @@ def _subject(site: Site, node: ast.expr) -> str | None:
     return text if not owner or owner == [site.evaluator.scope.self_name] else None
 
 
-def _names(node: ast.AST) -> Iterator[str]:
-    """Names and attributes, spelled with dots, that an expression reads; not what it calls."""
+def dotted_in(node: ast.AST) -> Iterator[str]:
+    """Names and attributes that a node reads, spelled with dots; not what it calls."""
     if isinstance(node, (ast.Name, ast.Attribute)) and (text := dotted(node)) is not None:
-        yield text
+        if node.ctx.__class__ is ast.Load:
+            yield text
         return
     for part in ast.iter_child_nodes(node):
-        called = isinstance(node, ast.Call) and part is node.func
-        if not called:
-            yield from _names(part)
-        elif isinstance(part, ast.Attribute):
-            yield from _names(part.value)
+        if isinstance(node, ast.Call) and part is node.func:
+            yield from dotted_in(part.value) if isinstance(part, ast.Attribute) else ()
+        else:
+            yield from dotted_in(part)
 
 
 def _kept(site: Site, node: ast.stmt, asked: list[str]) -> Kept | None:
@@ -350,7 +350,7 @@ def _fits(site: Site, around: ast.AST | None, tensor: ast.expr, beside: ast.expr
         facts.append(f"{names[0]}.dtype == {names[1]}.dtype")
     if not isinstance(around, (ast.BinOp, ast.AugAssign)) and not other.is_floating:
         return None
-    if not set(_names(tensor)) & set(_names(beside)):
+    if not set(dotted_in(tensor)) & set(dotted_in(beside)):
         roots = [next(_tensors(site, each), None) for each in (beside, tensor)]
         if None in roots:
             return None
@@ -368,7 +368,7 @@ def _summed(site: Site, tensor: ast.expr) -> str | None:
 
 def _tensors(site: Site, node: ast.expr) -> Iterator[str]:
     """The names of tensors that an expression is computed of."""
-    for key in _names(node):
+    for key in dotted_in(node):
         if site.value(ast.parse(key, mode="eval").body).is_tensor:
             yield key
 

@@ -252,7 +252,7 @@ class _Masks:
         before = blocks.binding_before(self.statement, name)
         if before is not None and len(before.targets) == 1 and isinstance(before.targets[0], ast.Name):
             return self._value(before, depth)
-        return self._of_branch(blocks, name, depth)
+        return self._of_branch(name, depth)
 
     def _value(self, assignment: ast.Assign, depth: int) -> bool | None:
         masks = _Masks(self.site, assignment)
@@ -260,7 +260,7 @@ class _Masks:
         self.conditions += masks.conditions
         return found
 
-    def _of_branch(self, blocks: Blocks, name: str, depth: int) -> bool | None:
+    def _of_branch(self, name: str, depth: int) -> bool | None:
         """What one branch of an `if` gives the name, where one operand of its test says that it ran."""
         block = next((each for each in _blocks_above(self.function, self.statement)), [])
         for each in reversed(block):

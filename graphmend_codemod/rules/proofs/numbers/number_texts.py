@@ -18,7 +18,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition_parts import OPPOSITES, number_of
 from graphmend_codemod.rules.proofs.conditions.type_conditions import own_memory, tensor_facts, without_dimensions
 from graphmend_codemod.rules.proofs.numbers.chosen_numbers import moves
-from graphmend_codemod.rules.proofs.numbers.kept_operands import counts_bools, is_whole, keeps_dtype
+from graphmend_codemod.rules.proofs.numbers.kept_operands import counts_bools, dotted_in, is_whole, keeps_dtype
 
 SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _BOUNDS = {"builtins.max": (">", "min"), "builtins.min": ("<", "max")}
@@ -337,19 +337,6 @@ def _prefixes(text: str) -> set[str]:
     """`self`, `self.a` and `self.a.dtype` for `self.a.dtype`."""
     parts = text.split(".")
     return {".".join(parts[:count]) for count in range(1, len(parts) + 1)}
-
-
-def dotted_in(node: ast.AST) -> Iterator[str]:
-    """Names and attributes that a node reads, spelled with dots."""
-    if isinstance(node, (ast.Name, ast.Attribute)) and (text := dotted(node)) is not None:
-        if node.ctx.__class__ is ast.Load:
-            yield text
-        return
-    for part in ast.iter_child_nodes(node):
-        if isinstance(node, ast.Call) and part is node.func:
-            yield from dotted_in(part.value) if isinstance(part, ast.Attribute) else ()
-        else:
-            yield from dotted_in(part)
 
 
 def _unconditional(node: ast.AST) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
-from graphmend_codemod.analysis.patterns import is_name, is_none, is_not, is_within
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_none, is_not, is_within
 from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
@@ -105,10 +105,9 @@ def _stays(site: Site, node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
         given = any(each.arg == node.id for each in parameters(function))
         return given and not any(is_name(part, node.id) for part in stored)
-    own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-    if not own or node.value.id != site.evaluator.scope.self_name:  # type: ignore[attr-defined]
+    if not is_attribute(node, site.evaluator.scope.self_name):
         return False
-    return not any(isinstance(part, ast.Attribute) and part.attr == node.attr for part in stored)  # type: ignore[attr-defined]
+    return not any(isinstance(part, ast.Attribute) and part.attr == node.attr for part in stored)
 
 
 def _parents(site: Site) -> dict[int, ast.AST]:

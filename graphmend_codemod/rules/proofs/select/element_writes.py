@@ -68,7 +68,7 @@ def diagnose(message: str, site: Site, node: ast.If) -> Diagnostic:
     """The diagnostic with the edit; NotProven with the reason where there is none."""
     reader = _Reader()
     selection = Selection(site, node, arms(site, node, reader), ())
-    _check_names(selection, reader)
+    _check_names(selection)
     _check_mask(selection, reader)
     judge = judged(selection, lambda chosen, assumed: _Judge(chosen, assumed, reader))
     facts = judge.result()
@@ -146,7 +146,7 @@ def _write(site: Site, statement: ast.stmt) -> Write | None:
     return Write(statement, target, value, given, mask)
 
 
-def _check_names(selection: Selection, reader: _Reader) -> None:
+def _check_names(selection: Selection) -> None:
     """NotProven where a variable of a branch is read outside of it."""
     for arm in selection.arms:
         names = {item.name for item in arm.assignments if not item.name.startswith(".")}

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.likely_tensors import is_no_tensor
-from graphmend_codemod.analysis.patterns import asks_identity, is_name, is_none
+from graphmend_codemod.analysis.patterns import asks_identity, is_attribute, is_name, is_none
 from graphmend_codemod.analysis.scope import defaults_of, dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import BOOL, ValueKind
 from graphmend_codemod.project.entrances import CALLS
@@ -39,9 +39,7 @@ def assigned(site: Site, name: str) -> list[ast.expr]:
 
 def is_registered(site: Site, node: ast.expr) -> bool:
     """True for an attribute of the instance that the file registers as a buffer, whatever changes it later."""
-    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
-        return False
-    if node.value.id != site.evaluator.scope.self_name:
+    if not is_attribute(node, site.evaluator.scope.self_name):
         return False
     fact = site.evaluator.scope.attribute(node.attr)
     known = fact is not None and fact.kind in {AttributeKind.BUFFER, AttributeKind.PARAMETER}

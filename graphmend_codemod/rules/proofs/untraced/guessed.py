@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.calls import keyword
-from graphmend_codemod.analysis.patterns import is_name, is_not
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_not
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
@@ -71,7 +71,7 @@ def guessed_at(site: Site, node: ast.expr) -> Untraced | None:
         return compared
     other = switched_off(site, node, called) or held_transform(site, node)
     if other is not None or (called is not None and not called.startswith("torch.")):
-        return other or copied(site, node, called) or held_recurrent(site, node, called)
+        return other or copied(site, node, called) or held_recurrent(site, node)
     given = [*sizes(node, called), *(node.args[:2] if called == "torch.randint" else ())]
     starred = (each for each in given if isinstance(each, ast.Starred))
     spread = next((each for each in starred if seems_tensor(site, each.value)), None)
@@ -84,7 +84,7 @@ def guessed_at(site: Site, node: ast.expr) -> Untraced | None:
         return Untraced(node, "computes a CTC loss", _CTC)
     if _repeats(site, node, called):
         return Untraced(node, "output has a data-dependent shape", _TOTAL)
-    return copied(site, node, called) or held_recurrent(site, node, called)
+    return copied(site, node, called) or held_recurrent(site, node)
 
 
 _SIZE = "Dynamo traces arrays of NumPy as tensors; manually compute sizes with Python numbers"
@@ -166,8 +166,7 @@ def _is_plain_number(site: Site, node: ast.expr) -> bool:
         return _is_plain_number(site, node.operand)
     if isinstance(node, ast.Constant) or site.value(node).is_python:
         return True
-    own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-    own = own and node.value.id == site.evaluator.scope.self_name  # type: ignore[attr-defined]
+    own = is_attribute(node, site.evaluator.scope.self_name)
     return own and not is_registered(site, node) and not seems_tensor(site, node)
 
 

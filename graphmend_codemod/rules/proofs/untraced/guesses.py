@@ -114,7 +114,7 @@ def _is_tensor(guess: Guess, source: Source) -> bool | None:
     if isinstance(node, ast.Name) and _LENGTHS.search(node.id) is not None:
         return _is_length(guess, source)
     if isinstance(node, ast.Name):
-        return _says_tensor(guess, source)
+        return _says_tensor(source)
     if isinstance(node, ast.Compare):
         return False if asks_identity(node) else None
     if isinstance(node, ast.Attribute):
@@ -128,7 +128,7 @@ def _is_tensor(guess: Guess, source: Source) -> bool | None:
     return None if isinstance(node, follows) else False
 
 
-def _says_tensor(guess: Guess, source: Source) -> bool | None:
+def _says_tensor(source: Source) -> bool | None:
     """What the annotation or the default of a parameter says; None without either, and for other names."""
     assert isinstance(source.node, ast.Name)
     name = source.node.id
@@ -151,8 +151,6 @@ def _is_held_tensor(guess: Guess, source: Source) -> bool | None:
     fact = facts.attributes.get(source.node.attr) if facts is not None else None
     if fact is None and source.frame.own:
         return None if facts is not None and source.node.attr in facts.properties else False
-    if fact is None or fact.kind is AttributeKind.CHANGED:
-        return None
     return _is_tensor_fact(guess, fact)
 
 
@@ -162,14 +160,13 @@ def _is_others_tensor(guess: Guess, source: Source) -> bool | None:
     value = guess.site.value(source.node.value) if source.frame.own else None
     made = value.instance_of if value is not None else None
     facts = guess.site.evaluator.scope.index.class_facts(made) if made is not None else None
-    fact = facts.attributes.get(source.node.attr) if facts is not None else None
+    return _is_tensor_fact(guess, facts.attributes.get(source.node.attr) if facts is not None else None)
+
+
+def _is_tensor_fact(guess: Guess, fact: AttributeFact | None) -> bool | None:
+    """Whether an attribute holds a tensor by what a class gives it once; None where that has to be followed."""
     if fact is None or fact.kind is AttributeKind.CHANGED:
         return None
-    return _is_tensor_fact(guess, fact)
-
-
-def _is_tensor_fact(guess: Guess, fact: AttributeFact) -> bool | None:
-    """Whether an attribute holds a tensor by what a class gives it once; None where that has to be followed."""
     if fact.kind is AttributeKind.OTHER:
         function = _CALLED.match(fact.text)
         made = function is not None and function[1] in torch_api.FUNCTIONS_RETURNING_TENSOR

@@ -38,7 +38,7 @@ def recurrent(site: Site, node: ast.Call, called: str | None) -> Untraced | None
     return None
 
 
-def held_recurrent(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+def held_recurrent(site: Site, node: ast.Call) -> Untraced | None:
     """The same in a list or a dict of the instance, by a class that inherits, or as one of several classes."""
     outline = site.evaluator.scope.outline
     if "recurrent" not in outline.notes:

@@ -188,11 +188,10 @@ def evaluated(site: Site, statement: ast.stmt) -> Iterator[ast.AST]:
 
 def _is_harmless_layer(site: Site, function: ast.expr) -> bool:
     """True for most of `self.layer(x)`, by far the most common call: no kind of break needs to be asked for."""
-    own = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
-    if not own or function.value.id != site.evaluator.scope.self_name or function.attr in _CALLED:  # type: ignore[attr-defined]
+    if not is_attribute(function, site.evaluator.scope.self_name) or function.attr in _CALLED:
         return False
     made = site.value(function).instance_of
-    if is_named_recurrent(function.attr) or is_named_recurrent((made or "").rpartition(".")[2]):  # type: ignore[attr-defined]
+    if is_named_recurrent(function.attr) or is_named_recurrent((made or "").rpartition(".")[2]):
         return False
     return torch_api.torch_module_class(made) not in LAYERS and refused_layer(made or "") is None
 

@@ -37,12 +37,12 @@ def edit(site: Site, statement: ast.stmt) -> tuple[Edit, int] | None:
         there = site.at(each)
         if there is not None and _succeeds(there, known, each):
             return None
-    return _grown(site, known, statement)
+    return _grown(site, known)
 
 
 def _succeeds(site: Site, known: SeenCalls, statement: ast.stmt) -> bool:
     try:
-        _grown(site, known, statement)
+        _grown(site, known)
     except NotProven:
         return any(
             (there := site.at(each)) is not None and _succeeds(there, known, each)
@@ -52,7 +52,7 @@ def _succeeds(site: Site, known: SeenCalls, statement: ast.stmt) -> bool:
     return True
 
 
-def _grown(site: Site, known: SeenCalls, statement: ast.stmt) -> tuple[Edit, int]:
+def _grown(site: Site, known: SeenCalls) -> tuple[Edit, int]:
     body, position = site.place.blocks[-1]
     start, end = position, position + 1
     while True:

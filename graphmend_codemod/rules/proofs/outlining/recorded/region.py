@@ -169,7 +169,7 @@ class Region:
                 raise KeptObject(f"`{name}` is an object that the function makes", before=True)
             if given.kind in _CHANGING and name in self.stored and not self._is_argument(name):
                 raise KeptObject(f"`{name}` is bound again, and what it held before may change", before=True)
-            _check_given(given, self.site.evaluator.scope.self_name)
+            _check_given(given)
             yield given
 
     def _is_from_outside(self, name: str) -> bool:
@@ -313,7 +313,7 @@ def _check_settled(given: Given) -> None:
         raise NotProven(f"`{given.text}` was a text, of which the trace keeps nothing")
 
 
-def _check_given(given: Given, owner: str | None) -> None:
+def _check_given(given: Given) -> None:
     _check_settled(given)
     if given.kind in ("list", "tuple"):
         lengths = {len(each[1]) for each in given.facts}
