@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TypeGuard
 
 from graphmend_codemod.analysis import torch_api
@@ -98,6 +98,14 @@ def is_integer(node: ast.AST) -> bool:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         node = node.operand
     return isinstance(node, ast.Constant) and type(node.value) is int
+
+
+def assigned_pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Each target of an assignment of any kind, with what the statement or `:=` gives it."""
+    if isinstance(node, ast.Assign):
+        yield from ((target, node.value) for target in node.targets)
+    elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)) and node.value is not None:
+        yield node.target, node.value
 
 
 def written_number(node: ast.AST | None) -> int | float | None:

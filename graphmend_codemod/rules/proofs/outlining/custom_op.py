@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.patterns import all_names, rebinds
+from graphmend_codemod.analysis.scope import SCOPES, parameters, walk, walk_scope
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -177,6 +180,45 @@ def moved(site: Site, statements: Sequence[ast.stmt]) -> str:
     text = "\n".join(lines)
     _check_same(statements, text)
     return text
+
+
+def demand_movable(
+    nodes: Iterable[ast.AST], leaves: tuple[type[ast.AST], ...], forms: tuple[type[ast.AST], ...], words: frozenset[str]
+) -> None:
+    """NotProven for what leaves a loop, cannot stand in a function of its own, or means something else there."""
+    for part in nodes:
+        if isinstance(part, leaves):
+            raise NotProven(f"`{short(part)}` leaves the loop")
+        if isinstance(part, forms):
+            raise NotProven(f"`{short(part)}` in the loop cannot be moved into a function")
+        word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
+        if (word.startswith("__") and not word.endswith("__")) or word in words:
+            raise NotProven(f"`{word}` has another meaning outside the class")
+
+
+def demand_own_names(site: Site, bound: Iterable[str], used: AbstractSet[str]) -> None:
+    """NotProven where names that moved statements bind are not the function's own, or nested ones use the others."""
+    scope = site.evaluator.scope
+    for name in sorted(bound):
+        if not scope.is_local(name) or name in scope.closure - scope.locals:
+            raise NotProven(f"`{name}` is not local to this function")
+    for part in walk_scope(scope.node):
+        if isinstance(part, SCOPES) and (known := all_names(part) & used):
+            raise NotProven(f"a nested function uses `{min(known)}`")
+
+
+def is_bound_before(site: Site, name: str, kinds: tuple[type[ast.stmt], ...]) -> bool:
+    """True for a parameter, and for what a statement of these kinds has bound before; not where it may be deleted."""
+    function = site.evaluator.scope.node
+    if any(isinstance(part, ast.Delete) and rebinds(part, name) for part in walk_scope(function)):
+        return False
+    if any(each.arg == name for each in parameters(function)) or site.is_bound(name):
+        return True
+    return any(
+        isinstance(statement, kinds) and rebinds(statement, name)
+        for body, position in site.place.blocks
+        for statement in body[:position]
+    )
 
 
 def _check_same(statements: Sequence[ast.stmt], text: str) -> None:

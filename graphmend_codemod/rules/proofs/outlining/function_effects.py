@@ -14,7 +14,7 @@ from itertools import permutations
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import all_given, elements_of, is_name, root_of, same
-from graphmend_codemod.analysis.scope import FunctionNode, children, parameter_names
+from graphmend_codemod.analysis.scope import FunctionNode, parameter_names
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import held_functions, library_effects
@@ -368,18 +368,12 @@ class _Body(NameOrigins):
 
     def parts(self, node: ast.expr) -> Iterable[ast.AST]:
         """A sum shares memory with its operands where one of them is a list."""
-        if isinstance(node, (ast.Constant, ast.Compare, ast.JoinedStr, ast.UnaryOp)):
-            return ()
         if isinstance(node, ast.BinOp):
             operands = (node.left, node.right)
             return operands if any(isinstance(each, (ast.List, ast.Tuple, ast.ListComp)) for each in operands) else ()
-        if isinstance(node, ast.Attribute) and node.attr in torch_api.PYTHON_ATTRIBUTES:
-            return ()
-        if isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
-            return (node.value,)
-        return self._shared(node) if isinstance(node, ast.Call) else children(node)
+        return super().parts(node)
 
-    def _shared(self, call: ast.Call) -> list[ast.expr]:
+    def called_parts(self, call: ast.Call) -> list[ast.expr]:
         given = all_given(call)
         if self._function(call.func) is not None:
             return given

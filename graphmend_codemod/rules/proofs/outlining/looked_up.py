@@ -10,7 +10,14 @@ import ast
 from collections.abc import Collection, Iterator
 
 from graphmend_codemod.analysis.callgraph import Definition, calls_in
-from graphmend_codemod.analysis.patterns import all_given, asks_identity, elements_of, is_attribute, last_name
+from graphmend_codemod.analysis.patterns import (
+    all_given,
+    asks_identity,
+    assigned_pairs,
+    elements_of,
+    is_attribute,
+    last_name,
+)
 from graphmend_codemod.analysis.scope import parameters, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
@@ -135,11 +142,8 @@ class _LookUps:
 
 def _bindings(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Targets with what an assignment or a loop gives them."""
-    if isinstance(node, ast.Assign):
-        yield from ((target, node.value) for target in node.targets)
-    elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)) and node.value is not None:
-        yield node.target, node.value
-    elif isinstance(node, (ast.For, ast.comprehension)):
+    yield from assigned_pairs(node)
+    if isinstance(node, (ast.For, ast.comprehension)):
         yield node.target, node.iter
 
 

@@ -19,7 +19,7 @@ from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import Argument
+from graphmend_codemod.rules.proofs.outlining.custom_op import Argument, is_bound_before
 from graphmend_codemod.rules.proofs.untraced.evidence import is_array
 
 _PLAIN = frozenset(
@@ -132,7 +132,7 @@ class Arguments:
 
     def _local(self, name: str) -> Argument:
         value = self._site.value(ast.Name(name, ast.Load()))
-        if not self._is_bound(name):
+        if not is_bound_before(self._site, name, (ast.Assign, ast.AugAssign)):
             raise NotProven(f"`{name}` may be unbound before the loop")
         if is_array(self._site, name):
             raise NotProven(f"`{name}` is an array of NumPy; manually keep it a tensor")
@@ -143,18 +143,6 @@ class Arguments:
             if kind is not None:
                 return _numbered(name, kind, name)
         raise NotProven(f"`{name}` is neither a Tensor nor a number")
-
-    def _is_bound(self, name: str) -> bool:
-        function = self._site.evaluator.scope.node
-        if any(isinstance(part, ast.Delete) and rebinds(part, name) for part in walk_scope(function)):
-            return False
-        if any(each.arg == name for each in parameters(function)) or self._site.is_bound(name):
-            return True
-        return any(
-            isinstance(statement, (ast.Assign, ast.AugAssign)) and rebinds(statement, name)
-            for body, position in self._site.place.blocks
-            for statement in body[:position]
-        )
 
     def _tensor(self, name: str) -> Argument:
         torch = self._site.torch

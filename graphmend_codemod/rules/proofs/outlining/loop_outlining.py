@@ -25,6 +25,8 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import (
     call,
     decorator,
     definition_before,
+    demand_movable,
+    demand_own_names,
     head,
     moved,
     naming,
@@ -129,32 +131,19 @@ def edit(site: Site, filling: Filling) -> Edit:
 
 
 def _check_forms(site: Site, node: ast.For, filled: Sequence[str]) -> None:
-    scope = site.evaluator.scope
     if not site.torch_at_import:
         raise NotProven(f"`{site.torch}` may not be bound when the module is imported")
     if node.orelse:
         raise NotProven("the loop has an `else`")
     stored = stored_names(walk_scope(node))
-    for part in walk_scope(node):
-        if isinstance(part, _OTHER_WAYS):
-            raise NotProven(f"`{speculation.short(part)}` leaves the loop")
-        if isinstance(part, _OTHER_FORMS):
-            raise NotProven(f"`{speculation.short(part)}` in the loop cannot be moved into a function")
-        if isinstance(part, _COMPREHENSIONS):
-            raise NotProven(f"`{speculation.short(part)}` binds names of its own")
-        word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
-        if word.startswith("__") and not word.endswith("__"):
-            raise NotProven(f"`{word}` has another meaning outside the class")
-    for name in sorted(stored):
-        if not scope.is_local(name) or name in scope.closure - scope.locals:
-            raise NotProven(f"`{name}` is not local to this function")
-        if site.live_after(name):
-            raise NotProven(f"`{name}` is used after the loop; manually compute it anew there")
-    for part in walk_scope(scope.node):
-        if isinstance(part, SCOPES):
-            known = all_names(part) & {*stored, *filled}
-            if known:
-                raise NotProven(f"a nested function uses `{min(known)}`")
+    demand_movable(walk_scope(node), _OTHER_WAYS, _OTHER_FORMS, frozenset())
+    own = next((part for part in walk_scope(node) if isinstance(part, _COMPREHENSIONS)), None)
+    if own is not None:
+        raise NotProven(f"`{speculation.short(own)}` binds names of its own")
+    later = next((name for name in sorted(stored) if site.live_after(name)), None)
+    if later is not None:
+        raise NotProven(f"`{later}` is used after the loop; manually compute it anew there")
+    demand_own_names(site, stored, {*stored, *filled})
 
 
 def _function(site: Site, filling: Filling, arguments: list[Argument], name: str, operator: str) -> str:

@@ -7,7 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 
-from graphmend_codemod.analysis.patterns import stored_names
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.patterns import all_given, assigned_pairs, stored_names
+from graphmend_codemod.analysis.scope import children
 
 
 class NameOrigins(ABC):
@@ -27,9 +29,19 @@ class NameOrigins(ABC):
     def is_kept(self, name: str) -> bool:
         """True for a name that the nodes bind and that may hold a value from before them."""
 
-    @abstractmethod
     def parts(self, node: ast.expr) -> Iterable[ast.AST]:
         """The parts of an expression, other than a name, whose memory its value may share."""
+        if isinstance(node, (ast.Constant, ast.Compare, ast.JoinedStr, ast.UnaryOp)):
+            return ()
+        if isinstance(node, ast.Attribute) and node.attr in torch_api.PYTHON_ATTRIBUTES:
+            return ()
+        if isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
+            return (node.value,)
+        return self.called_parts(node) if isinstance(node, ast.Call) else children(node)
+
+    def called_parts(self, call: ast.Call) -> Iterable[ast.AST]:
+        """Those of a call: all that it is given, where nothing is known of what it runs."""
+        return all_given(call)
 
     def holders(self, target: ast.expr) -> Iterable[str]:
         """The names that refer to a value once `target` is bound to it."""
@@ -66,13 +78,10 @@ class NameOrigins(ABC):
 
     def bound_by(self, node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
         """Targets with what an assignment, a loop, or a call that fills a container gives them."""
-        if isinstance(node, ast.Assign):
-            yield from ((target, node.value) for target in node.targets)
-        elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)) and node.value is not None:
-            yield node.target, node.value
-        elif isinstance(node, (ast.For, ast.comprehension)):
+        if isinstance(node, (ast.For, ast.comprehension)):
             yield from self.in_step(node.target, node.iter)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in self.fillers:
+        yield from assigned_pairs(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in self.fillers:
             yield from ((node.func.value, argument) for argument in node.args)
 
     def in_step(self, target: ast.expr, iterated: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

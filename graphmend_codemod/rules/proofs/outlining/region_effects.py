@@ -13,7 +13,7 @@ from functools import cached_property
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.patterns import all_given, all_names, elements_of, is_attribute, is_name
-from graphmend_codemod.analysis.scope import children, walk_scope
+from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -226,21 +226,15 @@ class RegionEffects(NameOrigins):
         """What is indexed by chosen rows is a copy; what a layer returns may be its arguments, but not its weights."""
         if isinstance(node, ast.Subscript) and self._chooses(node.slice):
             return ()
-        if isinstance(node, ast.Attribute) and node.attr in torch_api.PYTHON_ATTRIBUTES:
-            return ()
-        if isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
-            return (node.value,)
-        if isinstance(node, (ast.Constant, ast.Compare, ast.JoinedStr, ast.UnaryOp)):
-            return ()
         if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Add):
             return ()
-        return self._shared(node) if isinstance(node, ast.Call) else children(node)
+        return super().parts(node)
 
     def _chooses(self, index: ast.expr) -> bool:
         parts = elements_of(index)
         return any(isinstance(part, ast.Name) and part.id in self._indices for part in parts)
 
-    def _shared(self, call: ast.Call) -> list[ast.expr]:
+    def called_parts(self, call: ast.Call) -> list[ast.expr]:
         method = call.func if isinstance(call.func, ast.Attribute) else None
         qualified = self._site.resolve(call.func)
         name = method.attr if method is not None and qualified is None else torch_api.torch_function(qualified)

@@ -14,13 +14,21 @@ from collections.abc import Iterator, Sequence
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import all_names, rebinds
-from graphmend_codemod.analysis.scope import SCOPES, children, parameters, walk, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, children, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import call, definition_before, moved, one_operator, test
+from graphmend_codemod.rules.proofs.outlining.custom_op import (
+    call,
+    definition_before,
+    demand_movable,
+    demand_own_names,
+    is_bound_before,
+    moved,
+    one_operator,
+    test,
+)
 from graphmend_codemod.rules.proofs.outlining.region_effects import RegionEffects
 from graphmend_codemod.rules.proofs.outlining.region_layers import WHOLE, check_children, check_layers, is_container
 from graphmend_codemod.rules.proofs.outlining.texts.layers import HOLDS_ONLY
@@ -75,25 +83,14 @@ class Region:
             raise NotProven("the loop is in a static method or a nested function")
         if not method and isinstance(scope.node, ast.AsyncFunctionDef):
             raise NotProven("the function is asynchronous")
-        for part in (part for statement in self.statements for part in (statement, *walk_scope(statement))):
-            if isinstance(part, _LEAVES):
-                raise NotProven(f"`{speculation.short(part)}` leaves the loop")
-            no_grad = isinstance(part, ast.With) and all(_is_no_grad(self.site, item) for item in part.items)
-            if isinstance(part, _FORMS) or (isinstance(part, ast.With) and not no_grad):
+        demand_movable(self.effects.nodes, _LEAVES, _FORMS, _OF_A_CLASS)
+        for part in self.effects.nodes:
+            if isinstance(part, ast.With) and not all(_is_no_grad(self.site, item) for item in part.items):
                 raise NotProven(f"`{speculation.short(part)}` in the loop cannot be moved into a function")
-            word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
-            if (word.startswith("__") and not word.endswith("__")) or word in _OF_A_CLASS:
-                raise NotProven(f"`{word}` has another meaning outside the class")
-        for name in sorted(self.effects.stored):
-            if not scope.is_local(name) or name in scope.closure - scope.locals:
-                raise NotProven(f"`{name}` is not local to this function")
         for part in walk_scope(scope.node):
             if isinstance(part, ast.Name) and part.id in _KNOWS_NAMES and not scope.is_local(part.id):
                 raise NotProven(f"`{part.id}` in the function may read local variables of the loop")
-            if isinstance(part, SCOPES):
-                known = all_names(part) & self.effects.stored
-                if known:
-                    raise NotProven(f"a nested function uses `{min(known)}`")
+        demand_own_names(self.site, self.effects.stored, self.effects.stored)
 
     def _loads(self) -> Iterator[ast.Name]:
         names = [
@@ -113,7 +110,7 @@ class Region:
             if name in found or inside or name == scope.self_name or not scope.is_local(name):
                 continue
             value = self.site.value(ast.Name(name, ast.Load()))
-            if not self._is_bound(name):
+            if not is_bound_before(self.site, name, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.With)):
                 raise NotProven(f"`{name}` may be unbound before the loop")
             outer = self._parents.get(id(part))
             called = isinstance(outer, ast.Call) and outer.func is part
@@ -121,18 +118,6 @@ class Region:
                 raise NotProven(f"`{name}` is neither a Tensor nor a number")
             found[name] = None
         return list(found)
-
-    def _is_bound(self, name: str) -> bool:
-        function = self.site.evaluator.scope.node
-        if any(isinstance(part, ast.Delete) and rebinds(part, name) for part in walk_scope(function)):
-            return False
-        if any(each.arg == name for each in parameters(function)) or self.site.is_bound(name):
-            return True
-        return any(
-            isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.With)) and rebinds(statement, name)
-            for body, position in self.site.place.blocks
-            for statement in body[:position]
-        )
 
     def parts(self) -> list[str]:
         """The attributes of the instance that the region reads and that may hold tensors, layers checked."""
