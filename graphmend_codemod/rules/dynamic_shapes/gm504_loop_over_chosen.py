@@ -27,19 +27,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from graphmend_codemod.analysis import aliasing, speculation, torch_api
-from graphmend_codemod.analysis.patterns import all_names, elements_of, is_name, root_of, stored_names
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import root_of
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.rules.framework.edits import judged, path_before_body
-from graphmend_codemod.rules.framework.reasons import AS_OPERATOR, NotProven, cannot_infer_tensor
+from graphmend_codemod.rules.framework.reasons import AS_OPERATOR, NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import loop_outlining
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, head, naming, tensor
+from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.loop_arguments import without_gradient
+from graphmend_codemod.rules.proofs.outlining.result_shapes import CHOOSE, ResultShapes
 
 rule = Rule(
     __name__,
@@ -55,7 +56,7 @@ def loop_over_chosen(site: Site, node: ast.For) -> Diagnostic | None:
     scope = site.evaluator.scope
     if scope.class_qualified is not None or "." in site.function or site.place.in_loop:
         return None
-    if not depends_on_data(site, node.iter):
+    if not _depends_on_data(site, node.iter):
         return None
     message = f"data-dependent number of loop iterations: `{speculation.short(node.iter)}`"
     return judged(message, lambda: edit(site, scope.node), AS_OPERATOR)
@@ -73,13 +74,10 @@ def filling_loop(site: Site, node: ast.For) -> Diagnostic | None:
 
 # A function of tensors as one operator: its results, and what it must not do
 
-_CHOOSING = frozenset("nonzero argwhere unique unique_consecutive masked_select".split())
-_READING = frozenset("item tolist numpy".split())
-_VALUE_SIZED = frozenset("bincount repeat_interleave one_hot histc".split())
 _COMMENT = "# The loop depends on the data: torch.compile calls this function as one operator."
 
 
-def depends_on_data(site: Site, node: ast.expr) -> bool:
+def _depends_on_data(site: Site, node: ast.expr) -> bool:
     """True when what a loop iterates over is as long as the data says."""
     chosen = _chosen(site)
     return any(
@@ -101,7 +99,7 @@ def _chosen(site: Site) -> set[str]:
 
 def _chooses(site: Site, call: ast.Call) -> bool:
     name, _ = site.operation(call)
-    return name in _CHOOSING or name in _READING or (name == "where" and len(call.args) == 1)
+    return name in CHOOSE or (name == "where" and len(call.args) == 1)
 
 
 def edit(site: Site, function: FunctionNode) -> Edit:
@@ -114,8 +112,14 @@ def edit(site: Site, function: FunctionNode) -> Edit:
     if not site.torch_at_import:
         raise NotProven("`torch` may not be bound when the module is imported; import it at the top of the file")
     names = _tensor_parameters(site, function)
-    _check_effects(site, function, names)
-    slice_ = _Slice(site, function, body_of(function), names)
+    effects = FunctionEffects(site)
+    changed = sorted(effects.changed(function))
+    if changed:
+        raise NotProven(f"the function changes its argument `{changed[0]}`")
+    if effects.random:
+        raise NotProven("the function draws random numbers")
+    effects.demand_separate_results(function, new=True)
+    shapes = ResultShapes(site, function, body_of(function))
     operator = site.free_name(f"_{function.name.strip('_')}_operator")
     fake = site.free_name(f"{operator}_fake")
     tests = [f"{site.torch}.compiler.is_dynamo_compiling()"]
@@ -126,8 +130,8 @@ def edit(site: Site, function: FunctionNode) -> Edit:
     path = path_before_body(site, _COMMENT, tests, f"{operator}({', '.join(names)})")
     helpers = (
         naming(site),
-        Helper(operator, _operator(site, function, names, slice_, operator), after=(function.name, "_operator_name")),
-        Helper(fake, _fake(site, names, slice_, operator, fake), after=(function.name, operator)),
+        Helper(operator, _operator(site, function, names, shapes, operator), after=(function.name, "_operator_name")),
+        Helper(fake, _fake(site, names, shapes, operator, fake), after=(function.name, operator)),
     )
     return Edit((path,), imports=site.imports, helpers=helpers)
 
@@ -147,156 +151,37 @@ def _tensor_parameters(site: Site, function: FunctionNode) -> list[str]:
     return [each.arg for each in args.args]
 
 
-def _check_effects(site: Site, function: FunctionNode, names: list[str]) -> None:
-    for node in walk_scope(function):
-        if isinstance(node, (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await)):
-            raise NotProven("the function has side effects")
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            raise NotProven("the function defines a nested function")
-        target = _written(node)
-        if target is not None and root_of(target) in names and isinstance(target, (ast.Subscript, ast.Attribute)):
-            raise NotProven(f"the function changes its argument `{root_of(target)}`")
-        if isinstance(node, ast.Call):
-            _check_call(site, node, names)
-
-
-def _written(node: ast.AST) -> ast.expr | None:
-    if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
-        return node
-    return None
-
-
-def _check_call(site: Site, call: ast.Call, names: list[str]) -> None:
-    qualified = site.resolve(call.func)
-    name = torch_api.torch_function(qualified)
-    if qualified is not None and name is None and not qualified.startswith(("builtins.", "torch.")):
-        raise NotProven(f"`{speculation.short(call)}` may have side effects")
-    method = call.func.attr if qualified is None and isinstance(call.func, ast.Attribute) else name
-    if method in aliasing.RANDOM or qualified in {"builtins.print", "builtins.input", "builtins.open"}:
-        raise NotProven(f"`{speculation.short(call)}` has effects")
-    own = isinstance(call.func, ast.Attribute) and qualified is None and root_of(call.func) in names
-    if own and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
-        raise NotProven(f"the function changes its argument `{root_of(call.func)}`")
-    if qualified is None and not isinstance(call.func, ast.Attribute):
-        raise NotProven(f"`{speculation.short(call)}` may have side effects")
-
-
-@dataclass
-class _Slice:
-    """The statements that make the results, without those that only fill them in."""
-
-    site: Site
-    function: FunctionNode
-    body: list[ast.stmt]
-    parameters: list[str]
-
-    def __post_init__(self) -> None:
-        last = self.body[-1]
-        returns = [node for node in walk_scope(self.function) if isinstance(node, ast.Return)]
-        if not isinstance(last, ast.Return) or last.value is None or len(returns) != 1:
-            raise NotProven("the function must have exactly one `return`, at its end")
-        self.result: ast.expr = last.value
-        self.results = list(last.value.elts) if isinstance(last.value, ast.Tuple) else [last.value]
-        self.kept = self._kept(last)
-        roots = [self._root(result, last) for result in self.results]
-        if len(set(roots)) < len(roots):
-            raise NotProven("two results may share storage")
-
-    def _kept(self, last: ast.Return) -> list[ast.stmt]:
-        needed = all_names(self.result)
-        self._check_static(self.result, last)
-        kept: list[ast.stmt] = [last]
-        for statement in reversed(self.body[:-1]):
-            bound = stored_names([statement, *walk_scope(statement)])
-            if not bound & needed:
-                continue
-            if not isinstance(statement, ast.Assign):
-                raise NotProven(f"the shape of a result may depend on `{speculation.short(statement)}`")
-            self._check_static(statement.value, statement)
-            needed |= all_names(statement.value)
-            kept.insert(0, statement)
-        return kept
-
-    def _check_static(self, node: ast.expr, statement: ast.stmt) -> None:
-        """Refuse what the data sizes."""
-        site = self.site.reached(statement)
-        chosen = _chosen(site)
-        for part in walk_in_layers(node):
-            if isinstance(part, ast.Name) and part.id in chosen:
-                raise NotProven(f"the shape of a result depends on `{part.id}`")
-            if isinstance(part, ast.Subscript) and site.value(part.value).is_tensor and not _plain(part.slice):
-                raise NotProven(f"the shape of a result may depend on `{speculation.short(part)}`")
-            if isinstance(part, ast.Call):
-                self._check_sized(site, part)
-
-    def _check_sized(self, site: Site, call: ast.Call) -> None:
-        name, _ = site.operation(call)
-        known = name in torch_api.RETURNS_TENSOR or name in torch_api.PYTHON_METHODS or site.value(call).is_python
-        sized = name in torch_api.CREATION or name in {"repeat", "expand", "view", "reshape", "narrow"}
-        values = [site.value(argument) for argument in call.args if not isinstance(argument, ast.Starred)]
-        if not known or _chooses(site, call) or name in _VALUE_SIZED:
-            raise NotProven(f"the shape of a result may depend on `{speculation.short(call)}`")
-        if sized and not (name or "").endswith("_like") and not all(value.is_python for value in values):
-            raise NotProven(f"the shape of a result may depend on `{speculation.short(call)}`")
-
-    def _root(self, node: ast.expr, statement: ast.stmt) -> int:
-        """What stands for the storage of a result: the expression that made it."""
-        site = self.site.at(statement)
-        value = site.value(node) if site is not None else None
-        if value is None or not value.is_tensor:
-            raise NotProven(cannot_infer_tensor(self.site, node))
-        if isinstance(node, ast.Name):
-            for earlier in reversed(self.kept):
-                target = earlier.targets[0] if isinstance(earlier, ast.Assign) else None
-                if earlier is not statement and is_name(target, node.id):
-                    return self._root(earlier.value, earlier)  # type: ignore[attr-defined]
-            raise NotProven(f"the result `{node.id}` may be an argument")
-        if self.site.is_fresh(value):
-            return id(node)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and self.site.resolve(node.func) is None:
-            return self._root(node.func.value, statement)
-        raise NotProven(f"`{speculation.short(node)}` may share storage with an argument")
-
-
-def _plain(index: ast.expr) -> bool:
-    parts = elements_of(index)
-    return all(isinstance(part, (ast.Constant, ast.Slice, ast.UnaryOp)) for part in parts)
-
-
-def _shapes(site: Site, slice_: _Slice) -> Iterator[str]:
+def _sizes(site: Site, function: FunctionNode, names: list[str]) -> Iterator[str]:
     """`ids (rows, columns)` for `rows, columns = ids.shape`."""
-    for node in slice_.body:
+    for node in function.body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
             value = node.value
-            if isinstance(value, ast.Attribute) and value.attr == "shape" and root_of(value) in slice_.parameters:
+            if isinstance(value, ast.Attribute) and value.attr == "shape" and root_of(value) in names:
                 yield f"`{root_of(value)}` is ({site.text(node.targets[0]).strip('()')})."
 
 
-def _operator(site: Site, function: FunctionNode, names: list[str], slice_: _Slice, operator: str) -> str:
-    count = len(slice_.results)
+def _operator(site: Site, function: FunctionNode, names: list[str], shapes: ResultShapes, operator: str) -> str:
     given = ", ".join(f"Tensor {name}" for name in names)
-    several = isinstance(slice_.result, ast.Tuple)
-    schema = f"({given}) -> ({', '.join(['Tensor'] * count)})" if several else f"({given}) -> Tensor"
-    shapes = " ".join(_shapes(site, slice_))
+    made = "Tensor" if shapes.results == 1 else f"({', '.join(['Tensor'] * shapes.results)})"
+    sizes = " ".join(_sizes(site, function, names))
     return "\n".join(
         [
-            *decorator(site, operator, schema),
-            head(site, operator, [tensor(site, name) for name in names], _returns(site, slice_)),
+            *decorator(site, operator, f"({given}) -> {made}"),
+            head(site, operator, [tensor(site, name) for name in names], _returns(site, shapes)),
             f'    """`{function.name}` as one operator for torch.compile.',
-            *(["", f"    {shapes}"] if shapes else []),
+            *(["", f"    {sizes}"] if sizes else []),
             '    """',
             f"    return {function.name}({', '.join(names)})",
         ]
     )
 
 
-def _fake(site: Site, names: list[str], slice_: _Slice, operator: str, fake: str) -> str:
-    lines = [f"    {ast.unparse(statement)}" for statement in slice_.kept]
+def _fake(site: Site, names: list[str], shapes: ResultShapes, operator: str, fake: str) -> str:
     about = '    """Tensors of the same shapes, for tracing."""'
-    first = head(site, fake, [tensor(site, name) for name in names], _returns(site, slice_))
-    return "\n".join([f"@{operator}.register_fake", first, about, *lines])
+    first = head(site, fake, [tensor(site, name) for name in names], _returns(site, shapes))
+    return "\n".join([f"@{operator}.register_fake", first, about, *shapes.lines(as_list=False)])
 
 
-def _returns(site: Site, slice_: _Slice) -> str:
+def _returns(site: Site, shapes: ResultShapes) -> str:
     one = f"{site.torch}.Tensor"
-    return f"tuple[{', '.join([one] * len(slice_.results))}]" if isinstance(slice_.result, ast.Tuple) else one
+    return one if shapes.results == 1 else f"tuple[{', '.join([one] * shapes.results)}]"

@@ -85,9 +85,9 @@ class FunctionEffects:
                 raise
         return self._known[key]
 
-    def demand_separate_results(self, function: FunctionNode, own: str = "") -> None:
-        """NotProven where a function returns a tensor twice, or with a view of it."""
-        _Body(self, self._site, function, 0, own, {}).results_apart()
+    def demand_separate_results(self, function: FunctionNode, own: str = "", new: bool = False) -> None:
+        """NotProven where a function returns a tensor twice, or a view of it; if `new`, also one that it is given."""
+        _Body(self, self._site, function, 0, own, {}).results_apart(new)
 
     def attribute(self, node: ast.expr, own: str, depth: int) -> FunctionNode | None:
         """The function of this file that an attribute of the instance is taken for, with effects that are known."""
@@ -150,10 +150,12 @@ class _Body(NameOrigins):
         self._behind = dict(behind_flags(site, function, own)) if own else {}
         self._parameters = parameter_names(function)
 
-    def results_apart(self) -> None:
+    def results_apart(self, new: bool) -> None:
         """NotProven where one result is another one or a view of it: an operator gives each memory of its own."""
         for node in self.nodes:
             results = elements_of(node.value) if isinstance(node, ast.Return) and node.value is not None else []
+            for given in sorted(self.outside({name for each in results for name in self.roots(each)}) if new else ()):
+                raise NotProven(f"a result may share memory with `{given}`")
             for one, other in permutations(results, 2):
                 parts = isinstance(one, ast.Subscript) and isinstance(other, ast.Subscript) and not same(one, other)
                 if not parts and not self.roots(one).isdisjoint(self.origins(self.roots(other))):

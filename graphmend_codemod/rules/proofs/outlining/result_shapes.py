@@ -17,9 +17,9 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.eager_parts import is_compile_path
 
-_CHOOSE = torch_api.name_set("nonzero argwhere unique unique_consecutive masked_select item tolist numpy")
+CHOOSE = torch_api.name_set("nonzero argwhere unique unique_consecutive masked_select item tolist numpy")
 _VALUE_SIZED = torch_api.name_set("bincount repeat_interleave one_hot histc")
-READ_DATA = _CHOOSE | _VALUE_SIZED
+READ_DATA = CHOOSE | _VALUE_SIZED
 """Operators whose results have sizes that data decides, or that give Python values."""
 _SIZED = torch_api.name_set("repeat expand view reshape narrow new_zeros new_ones new_empty new_full")
 _REDUCES = torch_api.name_set("sum mean prod any all")
@@ -52,6 +52,15 @@ class ResultShapes:
     def nested(self) -> str:
         """What the decorator of an operator with several results says of them."""
         return "" if self.results == 1 else f", nested=({', '.join(map(str, range(self.results)))})"
+
+    def lines(self, as_list: bool = True) -> list[str]:
+        """The statements as text, with the results in a list or as the function gives them."""
+        for node in (part for each in self.statements for part in walk(each) if not as_list):
+            if isinstance(node, ast.Return) and isinstance(node.value, ast.List):
+                given = node.value.elts
+                node.value = given[0] if len(given) == 1 else ast.Tuple(given, ast.Load())
+        texts = [ast.unparse(ast.fix_missing_locations(each)) for each in self.statements]
+        return [f"    {line}" for each in texts for line in each.splitlines()]
 
     # sizes that data decides
 
@@ -349,9 +358,8 @@ def empty_results(shapes: ResultShapes, name: str, given: Sequence[str]) -> str:
     head = f"def {name}({', '.join(given)}):"
     if len(head) > 79:
         head = "\n".join([f"def {name}(", *(f"    {each}," for each in given), "):"])
-    statements = [ast.unparse(ast.fix_missing_locations(each)) for each in shapes.statements]
-    lines = [f"    {line}" for each in statements for line in each.splitlines()]
-    return "\n".join([head, '    """Tensors of the shapes and dtypes of the results, for tracing."""', *lines])
+    about = '    """Tensors of the shapes and dtypes of the results, for tracing."""'
+    return "\n".join([head, about, *shapes.lines()])
 
 
 def _bound(node: ast.stmt) -> set[str]:
