@@ -93,11 +93,28 @@ def only_target(statement: ast.AST | None) -> ast.expr | None:
     return statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
 
 
-def is_integer(node: ast.AST) -> bool:
-    """True for an integer that is written out."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node = node.operand
-    return isinstance(node, ast.Constant) and type(node.value) is int
+def names_beyond(root: ast.AST, names: Iterable[str], inside: Iterable[ast.AST]) -> Iterator[ast.Name]:
+    """Where these names stand below `root`, but for what is below the nodes `inside`."""
+    known = {id(part) for each in inside for part in walk(each)}
+    for part in walk_in_layers(root):
+        if isinstance(part, ast.Name) and part.id in names and id(part) not in known:
+            yield part
+
+
+def without_minus(node: ast.expr) -> ast.expr:
+    """`x` for `-x`; any other expression as it is."""
+    return node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
+
+
+def is_integer(node: ast.AST | None) -> bool:
+    """True for an integer that is written out, also with a minus."""
+    return type(written_number(node)) is int
+
+
+def written_integer(node: ast.AST | None) -> int | None:
+    """The integer that is written out, also with a minus; None for anything else."""
+    number = written_number(node)
+    return number if isinstance(number, int) else None
 
 
 def assigned_pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -110,9 +127,11 @@ def assigned_pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 def written_number(node: ast.AST | None) -> int | float | None:
     """The number that is written out, also with a minus; None for anything else, and for a bool."""
-    sign, inner = (-1, node.operand) if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else (1, node)
-    plain = isinstance(inner, ast.Constant) and type(inner.value) in (int, float)
-    return sign * inner.value if plain else None  # type: ignore[union-attr]
+    inner = without_minus(node) if isinstance(node, ast.expr) else None
+    number = inner.value if isinstance(inner, ast.Constant) else None
+    if not isinstance(number, (int, float)) or isinstance(number, bool):
+        return None
+    return number if inner is node else -number
 
 
 def root_of(node: ast.AST, *, walrus: bool = False) -> str | None:

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeGuard
 
-from graphmend_codemod.analysis.patterns import expanded_like
+from graphmend_codemod.analysis.patterns import expanded_like, is_integer, written_integer
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.torch_api import CASTS, NOT_FOR_EMPTY
 from graphmend_codemod.analysis.values import SCALAR, Value
@@ -66,7 +66,7 @@ def of_call(node: ast.Call, name: str, first: ast.expr, tensor: Value) -> frozen
 
 def _of_turn(name: str, tensor: Value, given: list[ast.expr]) -> frozenset[ShapeNeed] | None:
     """`x.transpose(-1, -2)`, `x.unsqueeze(1)`: the dimensions exist."""
-    dimensions = [number for each in given if (number := _whole(each)) is not None]
+    dimensions = [number for each in given if (number := written_integer(each)) is not None]
     if not dimensions or len(dimensions) != len(given) or (name == "flatten" and len(given) > 1):
         return None
     rank = max(each + 1 if each >= 0 else -each for each in dimensions) - (name in _TALLEST_NEW)
@@ -135,7 +135,7 @@ def _binds_tightly(node: ast.expr) -> bool:
 
 def _dimensions(node: ast.expr, name: str) -> list[int] | None:
     parts = node.elts if isinstance(node, (ast.Tuple, ast.List)) and name in _OVER else [node]
-    found = [number for each in parts if (number := _whole(each)) is not None]
+    found = [number for each in parts if (number := written_integer(each)) is not None]
     return found if found and len(found) == len(parts) == len(set(found)) and _one_sign(found) else None
 
 
@@ -168,11 +168,11 @@ def _in_range(place: int, node: ast.expr) -> list[str] | None:
     if isinstance(node, ast.Slice):
         bounds = [each for each in (node.lower, node.upper) if each is not None]
         names = [each.id for each in bounds if isinstance(each, ast.Name)]
-        plain = node.step is None and all(_whole(each) is not None or isinstance(each, ast.Name) for each in bounds)
+        plain = node.step is None and all(is_integer(each) or isinstance(each, ast.Name) for each in bounds)
         return [f"type({name}) is int" for name in names] if plain else None
     if isinstance(node, ast.Name):
         return [f"type({node.id}) is int", f"-{{0}}.shape[{place}] <= {node.id} < {{0}}.shape[{place}]"]
-    number = _whole(node)
+    number = written_integer(node)
     if number is None:
         return None
     return [f"{{0}}.shape[{place}] > {number if number >= 0 else -number - 1}"]
@@ -215,11 +215,3 @@ def _needs(tensor: Value, conditions: list[str]) -> frozenset[ShapeNeed] | None:
 
 def _is(node: ast.expr, constant: object) -> bool:
     return isinstance(node, ast.Constant) and node.value is constant
-
-
-def _whole(node: ast.expr) -> int | None:
-    """The integer that is written out."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        number = _whole(node.operand)
-        return None if number is None else -number
-    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None

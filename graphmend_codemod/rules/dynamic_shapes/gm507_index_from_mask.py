@@ -16,8 +16,7 @@ import ast
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import all_names, is_name
-from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.analysis.patterns import all_names, is_name, names_beyond
 from graphmend_codemod.analysis.values import BOOL, INT64, is_floating_dtype
 from graphmend_codemod.core.findings import Edit, Original
 from graphmend_codemod.rules.framework.edits import beside, under
@@ -139,10 +138,8 @@ def _write(statement: ast.stmt, places: _Places) -> tuple[ast.Subscript, ast.exp
 
 
 def _check_reads(site: Site, node: ast.Assign, names: set[str], writes: list[ast.stmt]) -> None:
-    allowed = {id(part) for statement in [node, *writes] for part in walk_in_layers(statement)}
-    for part in walk_in_layers(site.evaluator.scope.node):
-        if isinstance(part, ast.Name) and part.id in names and id(part) not in allowed:
-            raise NotProven(f"`{part.id}` is used for more than indexing the write")
+    for part in names_beyond(site.evaluator.scope.node, names, [node, *writes]):
+        raise NotProven(f"`{part.id}` is used for more than indexing the write")
 
 
 def _edit(site: Site, node: ast.Assign, places: _Places, users: list[ast.stmt]) -> Edit:

@@ -33,7 +33,7 @@ import ast
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_integer, is_name, is_shape, is_within, last_name
+from graphmend_codemod.analysis.patterns import is_integer, is_name, is_shape, is_within, last_name, names_beyond
 from graphmend_codemod.analysis.scope import dotted, parents_in, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS
@@ -220,11 +220,8 @@ def _demand_only_numbers(site: Site, node: ast.Assign, name: str) -> None:
     """NotProven unless the function reads only `int(n)` of each element `n`, and the number of elements."""
     function = site.evaluator.scope.node
     parents = parents_in(function)
-    own = {id(part) for part in ast.walk(node)}
     steps: set[str] = set()
-    for part in walk(function):
-        if not is_name(part, name) or id(part) in own:
-            continue
+    for part in names_beyond(function, {name}, [node]):
         above = parents[id(part)]
         if isinstance(above, ast.Call) and site.resolve(above.func) == "builtins.len":
             continue
@@ -234,8 +231,8 @@ def _demand_only_numbers(site: Site, node: ast.Assign, name: str) -> None:
         if not isinstance(part.ctx, ast.Load) or not iterated or not isinstance(loop.target, ast.Name):  # type: ignore[attr-defined]
             raise NotProven(f"`{short(above)}` may need an array; use a list of its numbers")
         steps.add(loop.target.id)  # type: ignore[attr-defined]
-    for part in walk(function):
-        if isinstance(part, ast.Name) and part.id in steps and isinstance(part.ctx, ast.Load):
+    for part in names_beyond(function, steps, ()):
+        if isinstance(part.ctx, ast.Load):
             call = parents[id(part)]
             if not isinstance(call, ast.Call) or site.resolve(call.func) != "builtins.int" or len(call.args) != 1:
                 raise NotProven(f"`{short(call)}` may need a number of NumPy; write `int({part.id})`")

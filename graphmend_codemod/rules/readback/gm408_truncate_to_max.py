@@ -15,7 +15,7 @@ import ast
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import elements_of, is_name, is_none, is_within, same
+from graphmend_codemod.analysis.patterns import elements_of, is_name, is_none, is_within, names_beyond, same
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import CompilePath, Edit, Original
@@ -312,10 +312,8 @@ class TableReader:
         return isinstance(node, ast.Constant) or dotted(node) is not None
 
     def _demand_unused(self, names: set[str], statements: tuple[ast.stmt, ...]) -> None:
-        inside = {id(part) for each in (self.node, *statements) for part in walk_in_layers(each)}
-        for part in walk_in_layers(self.site.evaluator.scope.node):
-            if isinstance(part, ast.Name) and part.id in names and id(part) not in inside:
-                raise NotProven(f"`{part.id}` is used for more than the cut")
+        for part in names_beyond(self.site.evaluator.scope.node, names, (self.node, *statements)):
+            raise NotProven(f"`{part.id}` is used for more than the cut")
 
     def _demand_list(self, parts: ast.expr) -> None:
         """NotProven where the parts may be gone once they were looked at."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import is_literal
+from graphmend_codemod.analysis.patterns import is_literal, written_integer
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, INT64, Value
@@ -33,7 +33,7 @@ def compared(site: Site, inner: ast.expr, other: ast.expr, beside: ast.expr | No
     None where it cannot be said.
     """
     text, value = site.operand(inner), site.value(inner)
-    if _integer(other) in _HELD or _is_whole(value, inner) or (value.is_floating and is_literal(other, 0)):
+    if written_integer(other) in _HELD or _is_whole(value, inner) or (value.is_floating and is_literal(other, 0)):
         return Compared(text, "")
     if beside is not None and _is_same_dtype(value, site.value(beside)):
         return Compared(text, "")
@@ -68,10 +68,3 @@ def _root(site: Site, node: ast.expr) -> ast.expr | None:
         else:
             return None
     return node
-
-
-def _integer(node: ast.expr) -> int | None:
-    """The integer that a literal spells."""
-    sign = -1 if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else 1
-    inner = node.operand if isinstance(node, ast.UnaryOp) else node
-    return sign * inner.value if isinstance(inner, ast.Constant) and type(inner.value) is int else None

@@ -23,6 +23,7 @@ from graphmend_codemod.analysis.patterns import (
     is_within,
     last_name,
     mentions,
+    names_beyond,
     only_target,
     root_of,
 )
@@ -144,9 +145,7 @@ class _Leaves:
         rebound = only_target(self._statement)
         if isinstance(rebound, ast.Name) and rebound.id == name and node is getattr(self._statement, "value", None):
             return False
-        own = {id(part) for each in (before, node) for part in ast.walk(each)}
-        uses = (part for part in ast.walk(self._site.evaluator.scope.node) if isinstance(part, ast.Name))
-        return any(part.id == name and id(part) not in own for part in uses)
+        return any(names_beyond(self._site.evaluator.scope.node, {name}, (before, node)))
 
     def kind(self, node: ast.expr) -> Kind | None:
         """A number, as far as one can tell, which the header asks for."""

@@ -17,6 +17,7 @@ from graphmend_codemod.analysis.patterns import (
     is_attribute,
     is_name,
     is_not,
+    names_beyond,
     only_target,
     reads_name,
     stores_name,
@@ -83,7 +84,8 @@ class Sums:
             target = only_target(each)
             if not isinstance(each, ast.Assign) or not isinstance(target, ast.Name) or target.id == name:
                 return None
-            if not any(is_view(each.value, view) for view in views) or _is_used_outside(function, node, target.id):
+            seen = any(is_view(each.value, view) for view in views)
+            if not seen or any(names_beyond(function.node, {target.id}, [node])):
                 return None
             views.add(target.id)
         if isinstance(last, ast.AugAssign) and isinstance(last.op, ast.Add) and isinstance(last.target, ast.Name):
@@ -281,11 +283,6 @@ def _made_contiguous(node: ast.If) -> set[str]:
             return set()
         found.add(target.id)
     return found
-
-
-def _is_used_outside(function: Definition, node: ast.If, name: str) -> bool:
-    inside = {id(part) for part in walk_in_layers(node)}
-    return any(is_name(part, name) and id(part) not in inside for part in walk_in_layers(function.node))
 
 
 def _is_check_of_size(node: ast.If, name: str) -> bool:

@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.patterns import all_given, elements_of, is_attribute, is_name, is_not, stores_name
+from graphmend_codemod.analysis.patterns import (
+    all_given,
+    elements_of,
+    is_attribute,
+    is_name,
+    is_not,
+    stores_name,
+    without_minus,
+)
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import CompilePath, Edit
@@ -228,7 +236,7 @@ class PreparedMask:
 
     def _is_finite(self, node: ast.expr) -> bool:
         """True for numbers, and for the smallest and the largest one of a dtype: zero times them is zero."""
-        number = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
+        number = without_minus(node)
         if isinstance(number, ast.Constant):
             return isinstance(number.value, (int, float)) and abs(number.value) < _LARGE
         return self._is_limit(number)

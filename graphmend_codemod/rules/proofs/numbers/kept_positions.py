@@ -16,6 +16,7 @@ from graphmend_codemod.analysis.patterns import (
     is_name,
     is_whole,
     mentions,
+    names_beyond,
     only_target,
 )
 from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
@@ -54,9 +55,7 @@ def position_kept(site: Site, node: ast.Assign, name: str, tensor: ast.expr) -> 
         return two_paths(site, [node, *rest[: last + 1]], [site.compiling, *facts, *asked], [_COMMENT, *lines])
     kept = _Kept(site, name)
     lines = [line for each in rest[: last + 1] for line in kept.lines(each)]
-    inside = {id(part) for each in rest[: last + 1] for part in walk(each)} | {id(part) for part in walk(node)}
-    uses = (part for part in walk(site.evaluator.scope.node) if is_name(part, name))
-    if any(id(part) not in inside for part in uses):
+    if any(names_beyond(site.evaluator.scope.node, {name}, [node, *rest[: last + 1]])):
         raise NotProven(f"`{name}` is used in other places as well")
     lines = [_COMMENT, f"{name} = {text}.reshape(()).clone()", *lines]
     return two_paths(site, [node, *rest[: last + 1]], [site.compiling, *facts, *kept.conditions], lines)

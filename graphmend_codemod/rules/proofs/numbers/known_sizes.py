@@ -12,8 +12,17 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import is_integer, is_name, is_not, is_within, last_name, same, stores_name
-from graphmend_codemod.analysis.scope import dotted, parameter_names, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import (
+    is_integer,
+    is_name,
+    is_not,
+    is_within,
+    last_name,
+    names_beyond,
+    same,
+    stores_name,
+)
+from graphmend_codemod.analysis.scope import dotted, parameter_names, parents_in, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -341,9 +350,7 @@ def stays(site: Site, name: str) -> bool:
 def is_only_read(site: Site, name: str, but: Sequence[ast.AST] = (), depth: int = 0) -> bool:
     """False where a use of the name may change its tensor, or give it to somebody else who may; `but` may do that."""
     function = site.evaluator.scope.node
-    parents = {id(child): parent for parent in ast.walk(function) for child in ast.iter_child_nodes(parent)}
-    passed = {id(part) for each in but for part in ast.walk(each)}
-    uses = (part for part in ast.walk(function) if is_name(part, name) and id(part) not in passed)
+    parents, uses = parents_in(function), names_beyond(function, {name}, but)
     return depth < 4 and all(_reads(site, use, parents, depth) for use in uses if isinstance(use.ctx, ast.Load))
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import is_name, is_not
+from graphmend_codemod.analysis.patterns import is_name, is_not, written_number
 from graphmend_codemod.analysis.scope import parents_in, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Value
 from graphmend_codemod.core.findings import Safety
@@ -74,11 +74,9 @@ def _kind(site: Site, parents: Mapping[int, ast.AST], part: ast.AST, held: Value
         if len(above.ops) != 1 or type(above.ops[0]) not in OPPOSITES or held.dtype == BOOL:
             return None
         other = above.comparators[0] if above.left is part else above.left
-        number = other.operand if isinstance(other, ast.UnaryOp) and isinstance(other.op, ast.USub) else other
-        if not (isinstance(number, ast.Constant) and type(number.value) in {int, float}):
-            return None
+        number = written_number(other)
         small = is_small(other, floating=held.is_floating)
-        if not abs(number.value) <= _HELD or (whole and not small and type(number.value) is float):  # type: ignore[arg-type]
+        if number is None or not abs(number) <= _HELD or (whole and not small and type(number) is float):
             return None
         part, above, kind = above, parents[id(above)], whole or small
     else:
@@ -90,12 +88,10 @@ def _kind(site: Site, parents: Mapping[int, ast.AST], part: ast.AST, held: Value
 
 def is_small(node: ast.expr, *, floating: bool) -> bool:
     """True for a literal that every dtype holds, or every `floating` one."""
-    sign = -1 if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else 1
-    node = node.operand if isinstance(node, ast.UnaryOp) else node
-    number = node.value if isinstance(node, ast.Constant) else None
-    if type(number) not in {int, float} or not abs(number) <= _LARGEST or number != int(number):  # type: ignore[arg-type]
+    number = written_number(node)
+    if number is None or not abs(number) <= _LARGEST or number != int(number):
         return False
-    return floating or 0 <= sign * number < 128  # type: ignore[operator]
+    return floating or 0 <= number < 128
 
 
 def _is_mended(site: Site, node: ast.If | ast.IfExp | ast.Assert, name: str, held: Value) -> bool:

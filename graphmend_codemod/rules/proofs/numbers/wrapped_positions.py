@@ -11,7 +11,15 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import elements_of, is_integer, is_literal, is_name, is_whole
+from graphmend_codemod.analysis.patterns import (
+    elements_of,
+    is_integer,
+    is_literal,
+    is_name,
+    is_whole,
+    names_beyond,
+    written_integer,
+)
 from graphmend_codemod.analysis.scope import dotted, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -225,12 +233,7 @@ class Player:
 
 def _flips(node: ast.Call) -> bool:
     """True for `transpose(0, 1)` and `transpose(-1, -2)`, in either order."""
-    given: set[object] = set()
-    for each in node.args:
-        value = each.operand if isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.USub) else each
-        if isinstance(value, ast.Constant) and type(value.value) is int:
-            given.add(value.value if value is each else -value.value)
-    return not node.keywords and given in ({0, 1}, {-1, -2})
+    return not node.keywords and {*map(written_integer, node.args)} - {None} in ({0, 1}, {-1, -2})
 
 
 def _names_of(path: Path) -> set[str]:
@@ -373,9 +376,8 @@ def _demand_unread(site: Site, statements: Sequence[ast.stmt]) -> None:
     """NotProven where something reads names behind the statements that these bind."""
     parts = [part for each in statements for part in walk(each) if isinstance(part, ast.Name)]
     bound = {part.id for part in parts if not isinstance(part.ctx, ast.Load)}
-    end, inside = statements[-1].end_lineno or 0, {id(part) for part in parts}
+    end = statements[-1].end_lineno or 0
     loops = any(isinstance(each, (ast.For, ast.AsyncFor, ast.While)) for each in site.place.parents)
-    for part in walk(site.evaluator.scope.node):
-        read = isinstance(part, ast.Name) and part.id in bound and isinstance(part.ctx, ast.Load)
-        if isinstance(part, ast.Name) and read and id(part) not in inside and (part.lineno > end or loops):
+    for part in names_beyond(site.evaluator.scope.node, bound, parts):
+        if isinstance(part.ctx, ast.Load) and (part.lineno > end or loops):
             raise NotProven(f"`{part.id}` is used in other places as well")

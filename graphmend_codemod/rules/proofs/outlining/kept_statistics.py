@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.patterns import counted, is_attribute
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.scope import parents_in, walk
 from graphmend_codemod.rules.framework.site import Site
 
 _COMPUTES = frozenset({"builtins.float", "builtins.abs"})  # symbols know no nan: `max(nan, 1.0)` would be 1.0
@@ -34,7 +34,7 @@ def only_kept(site: Site, nodes: Collection[ast.expr]) -> bool:
     Callers get them in a dict alone: a number that is returned by itself is likely to be tested.
     """
     function = site.evaluator.scope.node
-    above = {id(inner): outer for outer in ast.walk(function) for inner in ast.iter_child_nodes(outer)}
+    above = parents_in(function)
     names = [part for part in walk(function) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)]
     todo, seen = [_Part(node) for node in nodes], set[tuple[str, bool]]()
     while todo:

@@ -13,7 +13,7 @@ from functools import cached_property
 from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.patterns import all_names, elements_of, is_attribute, is_name, rebinds
-from graphmend_codemod.analysis.scope import children, parameters, walk, walk_scope
+from graphmend_codemod.analysis.scope import parameters, parents_in, walk, walk_scope
 from graphmend_codemod.analysis.values import Origin, Value, ValueKind
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.project.summary.computing import OPERATIONS
@@ -98,7 +98,7 @@ class Arguments:
         self._node = node
         self._filled = filled
         self._own = site.evaluator.scope.self_name
-        self._parents = {id(child): part for part in walk(node) for child in children(part)}
+        self._parents = parents_in(node)
 
     def found(self) -> list[Argument]:
         """The filled tensors first, then in order of the source. NotProven for what is no tensor or number."""

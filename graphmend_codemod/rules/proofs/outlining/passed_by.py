@@ -9,7 +9,7 @@ import ast
 
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
 from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_none, is_not, is_within
-from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk
+from graphmend_codemod.analysis.scope import FunctionNode, parameters, parents_in, walk
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import negated
@@ -114,6 +114,6 @@ def _parents(site: Site) -> dict[int, ast.AST]:
     function: FunctionNode = site.evaluator.scope.node
 
     def look() -> dict[int, ast.AST]:
-        return {id(child): part for part in walk(function) for child in children(part)}
+        return parents_in(function)
 
     return site.remembered("parents", function, look, anywhere=True)

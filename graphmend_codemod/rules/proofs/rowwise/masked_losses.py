@@ -10,7 +10,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import all_names, last_name
+from graphmend_codemod.analysis.patterns import all_names, is_integer, last_name, written_integer
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -18,7 +18,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
 from graphmend_codemod.rules.proofs.rowwise.masked_reads import MaskedReads
-from graphmend_codemod.rules.proofs.rowwise.row_values import OTHER, Held, NotRowwise, What, elementwise, whole
+from graphmend_codemod.rules.proofs.rowwise.row_values import OTHER, Held, NotRowwise, What, elementwise
 from graphmend_codemod.rules.proofs.untraced.evidence import assigned
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class MaskedLosses(MaskedReads):
     def _keeps_shape(self, node: ast.Call, first: Held) -> bool:
         """True for `rows.view(-1)` and `rows.view(-1, n)`, where the compile path asks that rows have `n` elements."""
         sizes = node.args if isinstance(node.func, ast.Attribute) else []
-        if len(sizes) != first.rank or first.rank not in {1, 2} or whole(sizes[0]) != -1:
+        if len(sizes) != first.rank or first.rank not in {1, 2} or written_integer(sizes[0]) != -1:
             return False
         self.looked.append(node)
         if first.rank == 1:
@@ -145,11 +145,11 @@ class MaskedLosses(MaskedReads):
             last, of = (size.args[0] if len(size.args) == 1 else None), size.func.value
         elif isinstance(size, ast.Subscript) and isinstance(size.value, ast.Attribute) and size.value.attr == "shape":
             last, of = size.slice, size.value.value
-        return last is not None and whole(last) in {-1, 1} and dotted(of) is not None and dotted(of) == dotted(owner)
+        return written_integer(last) in {-1, 1} and dotted(of) is not None and dotted(of) == dotted(owner)
 
     def _asks_for_size(self, first: Held, size: ast.expr) -> bool:
         names = all_names(size)
-        if not first.spelled or not names.isdisjoint(self.env) or (whole(size) is None and dotted(size) is None):
+        if not first.spelled or not names.isdisjoint(self.env) or not (is_integer(size) or dotted(size)):
             return False
         self.conditions[f"{first.spelled}.shape[-1] == {self.site.text(size)}"] = None
         return True
@@ -216,7 +216,7 @@ class MaskedLosses(MaskedReads):
             return None, ""
         if made is not None:
             ignored = words.get("ignore_index", ast.Constant(-100))
-            sure = not made.args and (whole(ignored) is not None or self._stays(ignored))
+            sure = not made.args and (written_integer(ignored) is not None or self._stays(ignored))
             return (kind if sure and isinstance(words.get("reduction", ast.Constant("")), ast.Constant) else None), (
                 ast.unparse(ignored)
             )

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 
 from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.patterns import written_integer
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.proofs.rowwise.row_values import (
@@ -26,7 +27,6 @@ from graphmend_codemod.rules.proofs.rowwise.row_values import (
     operator,
     opposite,
     spelling,
-    whole,
 )
 
 _DIVIDES = frozenset("floor_divide remainder fmod".split())
@@ -233,7 +233,7 @@ class RowExpressions:
         held = self.value(node.value)
         if held.what is What.ROWS:
             return self._part(held, node)
-        number = whole(node.slice)
+        number = written_integer(node.slice)
         if held.what is What.SHAPE:
             if number is not None and 0 < (number + held.rank if number < 0 else number) < held.rank:
                 last = number if number < 0 else number - held.rank
@@ -332,7 +332,7 @@ class RowExpressions:
         if name == "dim" and not given:
             return constant(owner.rank)
         if name == "size" and not words:
-            number = whole(node.args[0]) if node.args else None
+            number = written_integer(node.args[0]) if node.args else None
             if not node.args:
                 return Held(What.SHAPE, owner.rank, spelled=owner.spelled)
             if number is not None and 0 < (number + owner.rank if number < 0 else number) < owner.rank:

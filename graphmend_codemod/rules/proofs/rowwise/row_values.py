@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import is_literal, is_none, is_whole
+from graphmend_codemod.analysis.patterns import is_literal, is_none, is_whole, written_integer
 from graphmend_codemod.rules.framework.reasons import NotProven
 
 _ALONG = frozenset("softmax log_softmax softmin cumsum cumprod logcumsumexp".split())
@@ -131,21 +131,13 @@ def elementwise(held: list[Held], text: str, *, boolean: bool = False) -> Held:
 
 def dimension(node: ast.expr | None, rank: int, *, more: int = 0) -> int:
     """The number of a dimension, counted from the front; NotRowwise where it may be that of the rows."""
-    number = whole(node)
+    number = written_integer(node)
     if number is None:
         raise NotRowwise("the dimension that it works on is not written out")
     number += rank + more if number < 0 else 0
     if not 0 < number < rank + more:
         raise NotRowwise("it works along the rows")
     return number
-
-
-def whole(node: ast.expr | None) -> int | None:
-    """The integer that is written out; None for anything else."""
-    sign = 1
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node, sign = node.operand, -1
-    return sign * node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
 
 
 def indexed(held: Held, parts: list[ast.expr]) -> Held:
@@ -159,7 +151,7 @@ def indexed(held: Held, parts: list[ast.expr]) -> Held:
             rank += 1
         elif isinstance(part, ast.Slice):
             taken += 1
-        elif whole(part) is not None:
+        elif written_integer(part) is not None:
             taken, rank = taken + 1, rank - 1
         else:
             raise NotRowwise("its index is not written out")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import argument_limits, speculation
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import same
+from graphmend_codemod.analysis.patterns import same, without_minus
 from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import REDUCTIONS, SAME_ANY_DTYPE, SAME_IF_FLOATING, torch_function
 from graphmend_codemod.analysis.values import BOOL, Value, ValueKind
@@ -204,7 +204,7 @@ class _Judge(SelectProof):
 
     def _judge_number(self, write: Write, value: Value, tensor: Value, env: Env) -> None:
         node = write.value
-        literal = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
+        literal = without_minus(node)
         number = literal.value if isinstance(literal, ast.Constant) else None
         if isinstance(number, int) and literal is node and number <= _LARGEST_INT8:
             return

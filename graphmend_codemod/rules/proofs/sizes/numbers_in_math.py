@@ -29,20 +29,19 @@ _OF_TWO = frozenset({"lcm", "gcd"})
 
 def _numpy_function(site: Site, node: ast.expr) -> str | None:
     """`ceil` for a call of `np.ceil` with one argument."""
-    if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
-        return None
-    qualified = site.resolve(node.func) or ""
-    name = qualified.removeprefix("numpy.")
-    return name if qualified.startswith("numpy.") and name in _SAME_IN_MATH else None
+    return _function_among(site, node, _SAME_IN_MATH, 1)
 
 
 def _function_of_two(site: Site, node: ast.expr) -> str | None:
     """`lcm` for a call of `np.lcm` with two arguments, integers as both libraries want them."""
-    if not isinstance(node, ast.Call) or len(node.args) != 2 or node.keywords:
+    return _function_among(site, node, _OF_TWO, 2)
+
+
+def _function_among(site: Site, node: ast.expr, names: frozenset[str], arguments: int) -> str | None:
+    if not isinstance(node, ast.Call) or len(node.args) != arguments or node.keywords:
         return None
-    qualified = site.resolve(node.func) or ""
-    name = qualified.removeprefix("numpy.")
-    return name if qualified.startswith("numpy.") and name in _OF_TWO else None
+    module, _, name = (site.resolve(node.func) or "").rpartition(".")
+    return name if module == "numpy" and name in names else None
 
 
 def is_number(site: Site, node: ast.Call) -> bool:
