@@ -24,6 +24,7 @@ from graphmend_codemod.rules.proofs.memory.stores import (
     bound_in,
     holders,
     meet,
+    sequences,
     store_value,
     taken_apart,
     viewed,
@@ -308,7 +309,7 @@ class ModuleMemory:
         return of_one and source is not None and self._is_dense(function, statement, source)
 
     def _sequences(self, function: Definition) -> frozenset[str]:
-        return self.remembered("sequences", function, lambda: _sequences(function))
+        return self.remembered("sequences", function, lambda: sequences(function))
 
     def origins(self, function: Definition, blocks: Blocks, statement: ast.stmt, name: str, end: int) -> set[str]:
         """What a name may share memory with where a statement begins, in names that were bound above line `end`."""
@@ -388,20 +389,3 @@ def _unknown(call: ast.Call) -> Effect:
     """All that is given may be written and shared; what is called may hand out memory that it has."""
     given = aliasing.operands(call)
     return Effect((call.func, *given), given, given, random=True, known=False)
-
-
-def _sequences(function: Definition) -> frozenset[str]:
-    """Names that may hold a list or a tuple."""
-    stores = [
-        (target.id, part.value)
-        for part in walk_scope(function.node)
-        if isinstance(part, (ast.Assign, ast.AugAssign))
-        for target in (part.targets if isinstance(part, ast.Assign) else [part.target])
-        if isinstance(target, ast.Name)
-    ]
-    found: set[str] = set()
-    while True:
-        more = {name for name, value in stores if name not in found and aliasing.is_sequence(value, found)}
-        if not more:
-            return frozenset(found)
-        found |= more

@@ -62,6 +62,21 @@ def _targets(store: ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For | ast.A
     return store.targets if isinstance(store, ast.Assign) else [store.target]
 
 
+def sequences(function: Definition) -> frozenset[str]:
+    """Names that may hold a list or a tuple."""
+    stores = [
+        (target.id, part.value)
+        for part in walk_scope(function.node)
+        if isinstance(part, (ast.Assign, ast.AugAssign))
+        for target in (part.targets if isinstance(part, ast.Assign) else [part.target])
+        if isinstance(target, ast.Name)
+    ]
+    found: set[str] = set()
+    while more := {name for name, value in stores if name not in found and aliasing.is_sequence(value, found)}:
+        found |= more
+    return frozenset(found)
+
+
 def meet(names: Collection[str], others: Collection[str]) -> bool:
     """True when a name of some may stand for what one of others does."""
     return any(overlap(one, other) for one in names for other in others)

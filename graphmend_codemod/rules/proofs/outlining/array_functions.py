@@ -8,7 +8,7 @@ goes through an array. Its result is made by `np.zeros` or its kind at a shape t
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from graphmend_codemod.analysis.patterns import all_given, is_name, root_of, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, parameter_names, parameters, walk, walk_scope
@@ -18,6 +18,7 @@ from graphmend_codemod.rules.framework.edits import path_before_body
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, calling, naming, operator_name
+from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
 from graphmend_codemod.rules.proofs.outlining.texts.arrays import ARRAY_OPERATOR, FITS
 
 _COMMENT = "# torch.compile cannot trace this function: it calls it as one operator."
@@ -162,23 +163,20 @@ def _stored(statement: ast.AST) -> set[str]:
     return stored_names(walk(statement))
 
 
-class _Effects:
-    """What a function does besides giving its array. `shared` are names that may have the memory of an argument."""
+class _Effects(NameOrigins):
+    """What a function does besides giving its array."""
 
     def __init__(self, site: Site, function: FunctionNode) -> None:
-        self._site, self._function = site, function
-        self._inner = {
-            node.name for node in walk(function) if isinstance(node, ast.FunctionDef) and node is not function
-        }
-        inside = [node for node in walk(function) if isinstance(node, (ast.FunctionDef, ast.Lambda))]
-        self._locals = {each.arg for node in inside for each in parameters(node)} | _stored(function) | self._inner
-        self._shared = {each.arg for node in inside for each in parameters(node)}
-        while more := set(self._found()) - self._shared:
-            self._shared |= more
+        super().__init__([*walk(function)])
+        self._site = site
+        inside = [node for node in self.nodes if isinstance(node, (ast.FunctionDef, ast.Lambda))]
+        self._inner = {node.name for node in inside if isinstance(node, ast.FunctionDef) and node is not function}
+        self._given = {each.arg for node in inside for each in parameters(node)}
+        self._locals = self._given | self.stored | self._inner
 
     def check(self) -> None:
         """NotProven for an effect that lasts."""
-        for node in walk(self._function):
+        for node in self.nodes:
             if isinstance(node, _FORBIDDEN):
                 raise NotProven("the function has side effects")
             if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
@@ -192,7 +190,7 @@ class _Effects:
 
     def _check_own(self, node: ast.expr) -> None:
         name = root_of(node)
-        if name is None or name in self._shared or name not in self._locals:
+        if name is None or name not in self._locals or self.origins({name}) & self._given:
             raise NotProven(f"`{short(node)}` may change an argument")
 
     def _check_call(self, node: ast.Call) -> None:
@@ -225,32 +223,17 @@ class _Effects:
         """What a name leads to, if it is no local."""
         return None if (root_of(node) or "") in self._locals else self._site.resolve_global(node)
 
-    def _found(self) -> Iterator[str]:
-        for node in walk(self._function):
-            if isinstance(node, ast.Assign) and self._shares(node.value):
-                yield from (name for target in node.targets for name in _stored(target))
-            elif isinstance(node, (ast.For, ast.comprehension, ast.AnnAssign, ast.AugAssign)):
-                given = node.iter if isinstance(node, (ast.For, ast.comprehension)) else node.value
-                if given is not None and self._shares(given):
-                    yield from _stored(node.target)
+    def is_kept(self, name: str) -> bool:
+        """True for a parameter."""
+        return name in self._given
 
-    def _shares(self, node: ast.AST) -> bool:
-        """True for an expression that may have the memory of an argument."""
-        if isinstance(node, ast.Name):
-            return node.id in self._shared
-        if isinstance(node, (ast.Compare, ast.Constant, ast.JoinedStr)):
-            return False
-        if isinstance(node, (ast.Attribute, ast.Subscript)):
-            return self._shares(node.value)
-        if isinstance(node, ast.Call):
-            called = self._resolved(node.func)
-            if called is not None and called.startswith("numpy."):
-                return called in _VIEWS and any(map(self._shares, node.args[:1]))
-            if called in _NUMBERS:
-                return False
-            if called is None and isinstance(node.func, ast.Attribute):
-                return node.func.attr not in _COPIES and self._shares(node.func.value)
-            return any(map(self._shares, all_given(node)))
-        return any(
-            self._shares(each) for each in ast.iter_child_nodes(node) if isinstance(each, (ast.expr, ast.comprehension))
-        )
+    def called_parts(self, call: ast.Call) -> Iterable[ast.AST]:
+        """What the result of a call may have the memory of."""
+        called = self._resolved(call.func)
+        if called is not None and called.startswith("numpy."):
+            return call.args[:1] if called in _VIEWS else ()
+        if called in _NUMBERS:
+            return ()
+        if called is None and isinstance(call.func, ast.Attribute):
+            return () if call.func.attr in _COPIES else (call.func.value,)
+        return all_given(call)
