@@ -23,8 +23,8 @@ from graphmend_codemod.engine.other_breaks import Judged, breaking_tests, withou
 from graphmend_codemod.engine.precedence import best_rank, uncovered
 from graphmend_codemod.project.index.facts import IndexView, ReachedFunction
 from graphmend_codemod.project.summary.candidates import FOREIGN, FOREIGN_NAMES
+from graphmend_codemod.project.summary.imports import import_root
 from graphmend_codemod.project.summary.records import ModuleSummary
-from graphmend_codemod.project.summary.walking import import_root
 from graphmend_codemod.rules.framework.ask_table import CODES
 from graphmend_codemod.rules.framework.registry import worth_asking
 from graphmend_codemod.rules.framework.rule import Asked, Diagnostic, Match, Rule

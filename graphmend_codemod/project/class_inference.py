@@ -6,7 +6,7 @@ import re
 
 from graphmend_codemod.project.index.definitions import Module
 from graphmend_codemod.project.index.facts import AttributeKind
-from graphmend_codemod.project.index.project_index import ProjectIndex, is_property
+from graphmend_codemod.project.index.project_index import ProjectIndex
 from graphmend_codemod.project.summary.records import FunctionSummary, Value
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
@@ -97,7 +97,7 @@ class Receivers:
             return []
         method = self._index.find_method(owner, name)
         if method is not None:
-            return self.returned(f"{method[0].summary.name}.{method[1].qualname}") if is_property(method[1]) else []
+            return self.returned(f"{method[0].summary.name}.{method[1].qualname}") if method[1].is_property else []
         found: list[str] = []
         for ancestor in self._index.linear(owner):
             known = self._index.class_summary(ancestor)

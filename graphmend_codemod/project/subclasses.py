@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from graphmend_codemod.project.index.definitions import Module
-from graphmend_codemod.project.index.project_index import ProjectIndex, is_property
+from graphmend_codemod.project.index.project_index import ProjectIndex
 
 _FEW = 6
 
@@ -55,4 +55,4 @@ class Subclasses:
         methods = (self._index.own_method(each, name) for each in definers)
         shared = (each for each in lines[0] if self._index.class_summary(each) is not None)
         related = len(lines) <= _FEW and any(all(each in line for line in lines) for each in shared)
-        return definers if related and all(each is not None and is_property(each[1]) for each in methods) else ()
+        return definers if related and all(each is not None and each[1].is_property for each in methods) else ()

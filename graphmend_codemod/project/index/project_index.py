@@ -284,7 +284,7 @@ class ProjectIndex(Definitions):
             False,
             attributes=attributes,
             methods={name: f"{module.summary.name}.{method.qualname}" for name, method in methods.items()},
-            properties=frozenset(name for name, method in methods.items() if is_property(method)),
+            properties=frozenset(name for name, method in methods.items() if method.is_property),
         )
 
     def _fact(self, module: Module, value: Value, function: FunctionSummary | None) -> AttributeFact:
@@ -395,10 +395,3 @@ class ProjectIndex(Definitions):
         for other in facts[1:]:
             fact = merge(fact, other)
         return fact
-
-
-def is_property(function: FunctionSummary) -> bool:
-    """True for properties, cached ones too."""
-    return any(
-        name.rpartition(".")[2].removesuffix("()") in ("property", "cached_property") for name in function.decorators
-    )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from graphmend_codemod.project.summary.body import Body
-from graphmend_codemod.project.summary.records import Write
-from graphmend_codemod.project.summary.spelling import dotted
+from graphmend_codemod.project.summary.records import Attribute, Value, Write
+from graphmend_codemod.project.summary.spelling import Lines, dotted, value_of
 
 _REGISTRATIONS = {"register_buffer": "buffer", "register_parameter": "parameter"}
 REGISTRATIONS = frozenset(_REGISTRATIONS)
@@ -224,3 +224,28 @@ def types_of(value: ast.expr) -> Iterator[str]:
     elif type(value) is ast.BoolOp:
         for part in value.values:
             yield from types_of(part)
+
+
+def attributes_of(body: Body, lines: Lines, construction: bool) -> list[Attribute]:
+    """The attributes that a function sets; what a constructor is given, it only passes on."""
+    untouched = set(body.parameters).difference(body.stores, [body.own]) if construction else set()
+    found = []
+    for name, kind, node in body.attributes:
+        if not kind and node is not None:
+            value = value_of(node, lines, untouched, body.parameters)
+            if value.kind == "argument" and (default := body.defaults.get(value.text)):
+                value = value._replace(holds=(default,))
+            elif value.kind == "other" and type(node) is ast.Name and node.id in body.parameters:
+                # `if head is None: head = Head()` came before.
+                value = value._replace(holds=tuple(_made(body.values.get(node.id, ()))))
+        else:
+            value = Value(kind, text=lines.text(node) if node is not None else "")
+        found.append(Attribute(name, value))
+    return found
+
+
+def _made(values: Sequence[ast.expr]) -> Iterator[str]:
+    """The calls among the values of a name, as `Head()`."""
+    for value in values:
+        if type(value) is ast.Call and (called := dotted(value.func)):
+            yield f"{called}()"

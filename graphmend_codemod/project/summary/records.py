@@ -102,6 +102,13 @@ class FunctionSummary(NamedTuple):
         """The name that `def` gives it."""
         return self.qualname.rpartition(".")[2]
 
+    @property
+    def is_property(self) -> bool:
+        """True for properties, cached ones too."""
+        return any(
+            name.rpartition(".")[2].removesuffix("()") in ("property", "cached_property") for name in self.decorators
+        )
+
 
 class ClassSummary(NamedTuple):
     """One class, also inside functions. Its methods are the functions whose `owner` it is."""

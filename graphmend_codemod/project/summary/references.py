@@ -15,12 +15,13 @@ from graphmend_codemod.project.summary.candidates import COUNT, TENSORS, is_pyth
 from graphmend_codemod.project.summary.check_functions import CHECKS
 from graphmend_codemod.project.summary.computing import COMPUTES, MAKES_OPERATOR, MARKS_CONSTANT
 from graphmend_codemod.project.summary.context_managers import SWALLOWS, caught_by
+from graphmend_codemod.project.summary.imports import import_root
 from graphmend_codemod.project.summary.numbers import takes_tensor
 from graphmend_codemod.project.summary.python_attributes import Held
 from graphmend_codemod.project.summary.quiet import AWAITED, LOUD, MAKES_LOGGER
 from graphmend_codemod.project.summary.records import FunctionSummary
 from graphmend_codemod.project.summary.results import GIVES
-from graphmend_codemod.project.summary.walking import import_root, walk
+from graphmend_codemod.project.summary.walking import walk
 
 _BUILTINS = frozenset(dir(builtins)) - {"super"}
 UNINTERESTING_ROOTS = frozenset(sys.stdlib_module_names) | {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.project.summary.assignments import written
+from graphmend_codemod.project.summary.assignments import attributes_of, written
 from graphmend_codemod.project.summary.body import Body, settle
 from graphmend_codemod.project.summary.candidates import (
     FOREIGN,
@@ -19,6 +19,7 @@ from graphmend_codemod.project.summary.candidates import (
 from graphmend_codemod.project.summary.check_functions import noted
 from graphmend_codemod.project.summary.computing import COMPUTES, decorates, only_computes
 from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS, may_swallow
+from graphmend_codemod.project.summary.imports import import_root, imported, imported_from
 from graphmend_codemod.project.summary.logger_functions import makes_logger
 from graphmend_codemod.project.summary.python_attributes import Held
 from graphmend_codemod.project.summary.quiet import AWAITED, LOUD, MAKES_LOGGER, is_loud
@@ -36,14 +37,7 @@ from graphmend_codemod.project.summary.references import UNINTERESTING_ROOTS, Ar
 from graphmend_codemod.project.summary.results import result
 from graphmend_codemod.project.summary.signatures import defaults, python_parameters, signature
 from graphmend_codemod.project.summary.spelling import Lines, decorator, dotted, value_of
-from graphmend_codemod.project.summary.walking import (
-    import_root,
-    imported,
-    imported_from,
-    set_by_call,
-    walk,
-    walk_construction,
-)
+from graphmend_codemod.project.summary.walking import set_by_call, walk, walk_construction
 
 _COMPILE_CALL = re.compile(r"compile\s*\(")
 
@@ -258,7 +252,7 @@ def _class(node: ast.ClassDef, qualname: str, scan: _Scan, outer: str = "") -> N
             construction = pending.head[0] == f"{qualname}.__init__"
             # The attributes of a class without bases are data as often as settings.
             scan.held.add_method(qualname, pending.body, construction and bool(node.bases))
-            for attribute in _attributes(pending.body, scan.lines, construction):
+            for attribute in attributes_of(pending.body, scan.lines, construction):
                 attributes[attribute] = None
     bases = tuple(spelled for base in node.bases if (spelled := _base(base)))
     scan.held.add_class(qualname, bases)
@@ -306,30 +300,6 @@ def _class_body(statements: list[ast.stmt], owner: _Class, scan: _Scan) -> None:
         else:
             for block in _blocks(node):
                 _class_body(block, owner, scan)
-
-
-def _attributes(body: Body, lines: Lines, construction: bool) -> list[Attribute]:
-    untouched = set(body.parameters).difference(body.stores, [body.own]) if construction else set()
-    found = []
-    for name, kind, node in body.attributes:
-        if not kind and node is not None:
-            value = value_of(node, lines, untouched, body.parameters)
-            if value.kind == "argument" and (default := body.defaults.get(value.text)):
-                value = value._replace(holds=(default,))
-            elif value.kind == "other" and type(node) is ast.Name and node.id in body.parameters:
-                # `if head is None: head = Head()` came before.
-                value = value._replace(holds=tuple(_made(body.values.get(node.id, ()))))
-        else:
-            value = Value(kind, text=lines.text(node) if node is not None else "")
-        found.append(Attribute(name, value))
-    return found
-
-
-def _made(values: Sequence[ast.expr]) -> Iterator[str]:
-    """The calls among the values of a name, as `Head()`."""
-    for value in values:
-        if type(value) is ast.Call and (called := dotted(value.func)):
-            yield f"{called}()"
 
 
 def _function(

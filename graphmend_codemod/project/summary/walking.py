@@ -22,6 +22,7 @@ from graphmend_codemod.project.summary.body import Body, is_moved_mask
 from graphmend_codemod.project.summary.calls import asks_reduced, call, decision, is_extreme
 from graphmend_codemod.project.summary.candidates import CASTS, COUNT, FOREIGN, GRIDS
 from graphmend_codemod.project.summary.context_managers import caught_by, may_exist
+from graphmend_codemod.project.summary.imports import import_root, imported, imported_from
 from graphmend_codemod.project.summary.numbers import is_reduced
 from graphmend_codemod.project.summary.spelling import dotted
 
@@ -330,26 +331,6 @@ def _capture(node: ast.MatchAs | ast.MatchStar, body: Body, stack: list[Any]) ->
         body.stores.add(node.name)
         body.dynamic.add(node.name)
     _rest(node, body, stack)
-
-
-def imported(node: ast.Import) -> list[tuple[str, str]]:
-    """(name, module) for every name that `import` binds; `import a.b` binds `a`."""
-    pairs = []
-    for alias in node.names:
-        root = alias.name.partition(".")[0]
-        pairs.append((alias.asname, alias.name) if alias.asname else (root, root))
-    return pairs
-
-
-def imported_from(node: ast.ImportFrom) -> list[tuple[str, str]]:
-    """(name, `module:attribute`) for every name that `from M import` binds; (`*`, M) for a star import."""
-    module = "." * node.level + (node.module or "")
-    return [("*", module) if a.name == "*" else (a.asname or a.name, f"{module}:{a.name}") for a in node.names]
-
-
-def import_root(target: str) -> str:
-    """The top-level package of an import target, empty for a relative one."""
-    return target.partition(":")[0].partition(".")[0]
 
 
 _FREQUENT = (ast.Name, ast.Attribute, ast.Constant, ast.Load, ast.Call, ast.Assign)

@@ -12,6 +12,7 @@ from typing import TypeVar
 from graphmend_codemod.analysis import gradients, speculation, torch_api
 from graphmend_codemod.analysis.dataflow import Flow
 from graphmend_codemod.analysis.gradients import roots
+from graphmend_codemod.analysis.hazards import Hazards
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
 from graphmend_codemod.analysis.liveness import live_after
 from graphmend_codemod.analysis.program_points import ProgramPoint
@@ -156,7 +157,7 @@ class Site(SiteText):
             return call.func.attr, [call.func.value, *call.args]
         return "", []
 
-    def judge(self, node: ast.expr) -> speculation.Hazards:
+    def judge(self, node: ast.expr) -> Hazards:
         """Whether `node` may be evaluated although eager would not."""
         return speculation.judge(self.evaluator, node, self.place.env).unconditional
 

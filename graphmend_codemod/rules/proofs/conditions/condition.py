@@ -6,6 +6,7 @@ import ast
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.hazards import FREE, Hazards
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.patterns import asks_identity, is_not, operands_of
@@ -43,13 +44,13 @@ class Condition(NamedTuple):
     text: str
     inverse: str
     several: str | None
-    hazards: speculation.Hazards
+    hazards: Hazards
     facts: tuple[str, ...] = ()
     choice: str = ""
     skipped: str | None = None
     if_skipped: frozenset[str] = frozenset()
     again: str | None = None
-    once: speculation.Hazards = speculation.FREE
+    once: Hazards = FREE
 
 
 def reads_tensor(site: Site, node: ast.expr) -> bool:
@@ -99,7 +100,7 @@ def _split(site: Site, test: ast.expr) -> Condition | None:
     if (bound := next((each for each in ast.walk(test) if isinstance(each, ast.NamedExpr)), None)) is not None:
         # What a header asks of it, it would ask before it is bound.
         why = f"`{speculation.short(bound)}` binds a name in the test; assign it before the `if`"
-        hazards = hazards & speculation.Hazards(impure=why)
+        hazards = hazards & Hazards(impure=why)
     facts = [fact for part in parts for fact in part.facts]
     skipped = [fact for part in parts for fact in part.if_skipped]
     raises = next((part.skipped for part in parts if part.skipped), None)
@@ -114,7 +115,7 @@ def _split(site: Site, test: ast.expr) -> Condition | None:
         chosen = f"{parts[0].tight if len(parts) == 1 else f'({text})'}.reshape(())"
     once, only = hazards._replace(finite=True), frozenset(skipped) - set(facts)
     again = next((reason for each in static if (reason := acts(site, each)) is not None), None)
-    hazards = once & speculation.Hazards(impure=again)
+    hazards = once & Hazards(impure=again)
     needs = (*facts, *skipped)
     return Condition(static, tensors, text, inverse, several, hazards, needs, chosen, raises, only, again, once)
 
@@ -152,17 +153,17 @@ def _part(site: Site, node: ast.expr, env: Env) -> Part:
 def _chain(site: Site, node: ast.Compare, env: Env) -> Part:
     """`a <= b <= c`, which Python joins with `and`, and where `b` is computed once: here the compiler sees to that."""
     sides = [node.left, *node.comparators]
-    hazards = speculation.FREE
+    hazards = FREE
     for middle in sides[1:-1]:
         if site.judge(unwrapped(site, middle)).impure is not None:
             impure = f"`{speculation.short(middle)}` would be computed twice; assign it to a variable first"
-            hazards = hazards & speculation.Hazards(impure=impure)
+            hazards = hazards & Hazards(impure=impure)
     texts: list[str] = []
     several, any_shape, if_skipped, skipped = None, False, list[str](), None
     for left, sign, right in zip(sides, node.ops, sides[1:], strict=False):
         if type(sign) not in OPPOSITES:
             impure = f"`{speculation.short(node)}` asks for more than order; split it"
-            return Part("", "", "", hazards=speculation.Hazards(impure=impure))
+            return Part("", "", "", hazards=Hazards(impure=impure))
         text = f"{site.operand(left)} {OPPOSITES[type(sign)][0]} {site.operand(right)}"
         texts.append(f"({text})")
         one = all(site.value(side).is_python or site.value(side).is_single for side in (left, right))
@@ -179,7 +180,7 @@ def _chain(site: Site, node: ast.Compare, env: Env) -> Part:
 
 def _connective(site: Site, node: ast.BoolOp, env: Env) -> Part:
     """`a.any() or b.any()`. What reads no tensor becomes a fact that leaves the tensors to decide."""
-    parts, hazards, if_skipped, skipped = list[Part](), speculation.FREE, list[str](), None
+    parts, hazards, if_skipped, skipped = list[Part](), FREE, list[str](), None
     facts: list[str] = []
     env = dict(env)
     for operand in node.values:
@@ -187,7 +188,7 @@ def _connective(site: Site, node: ast.BoolOp, env: Env) -> Part:
             hazards = hazards & _asked_at_once(site, operand, env, late=bool(parts))
             if known_flag(site, operand) is isinstance(node.op, ast.Or):
                 why = f"`{site.text(operand)}` decides the test alone, as the class sets it"
-                hazards = hazards & speculation.Hazards(impure=why)
+                hazards = hazards & Hazards(impure=why)
             narrow(site.evaluator, operand, isinstance(node.op, ast.And), env)
             facts.append(site.operand_of_and(operand) if isinstance(node.op, ast.And) else negated(site, operand))
             continue
@@ -221,14 +222,14 @@ def known_flag(site: Site, node: ast.expr) -> bool | None:
     return known if known is None or inner is node else not known
 
 
-def _asked_at_once(site: Site, operand: ast.expr, env: Env, *, late: bool) -> speculation.Hazards:
+def _asked_at_once(site: Site, operand: ast.expr, env: Env, *, late: bool) -> Hazards:
     """What asking a Python operand while tracing means; behind a tensor (`late`), eager mode may not ask it at all."""
     hazards = speculation.judge(site.evaluator, operand, env)
     if hazards.impure is not None or (late and hazards.raises is not None):
         why = f"`{site.text(operand)}` is asked with a tensor and may have side effects or raise; use nested `if`s"
-        return speculation.Hazards(impure=why)
+        return Hazards(impure=why)
     again = acts(site, operand)
-    return speculation.FREE if again is None else speculation.Hazards(impure=again)
+    return FREE if again is None else Hazards(impure=again)
 
 
 def negated(site: Site, node: ast.expr) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.hazards import FREE, Hazards
 from graphmend_codemod.analysis.patterns import is_attribute
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, INT64, ValueKind
@@ -33,7 +34,7 @@ class Part(NamedTuple):
     tight: str
     inverse: str
     several: str | None = None
-    hazards: speculation.Hazards = speculation.FREE
+    hazards: Hazards = FREE
     facts: tuple[str, ...] = ()
     any_shape: bool = False
     skipped: str | None = None
@@ -75,7 +76,7 @@ def comparison_call(site: Site, node: ast.expr) -> Part | None:
     if name == "equal":
         for argument in tensors:
             if not isinstance(argument, (ast.Name, ast.Attribute)):
-                hazards = speculation.Hazards(
+                hazards = Hazards(
                     impure=f"`{speculation.short(argument)}` would be computed twice; assign it to a variable first"
                 )
                 return Part("", "", "", hazards=hazards)
@@ -126,19 +127,19 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
         made = compared(site, inner, other, beside) if inner is not None else Compared(site.operand(side), "")
         if made is None:
             impure = f"`{speculation.short(side)}` compares in its dtype, and its device cannot be asked"
-            return Part("", "", "", hazards=speculation.Hazards(impure=impure))
+            return Part("", "", "", hazards=Hazards(impure=impure))
         texts.append(made.text)
         facts += [made.asked] if made.asked else []
     for inner, side in zip(found, sides, strict=True):
         fact = whole_number(site, side, inner) if inner is not None else ""
         if fact is None:
             impure = f"`{speculation.short(side)}` truncates to an integer, and its dtype is unknown"
-            return Part("", "", "", hazards=speculation.Hazards(impure=impure))
+            return Part("", "", "", hazards=Hazards(impure=impure))
         facts += [fact] if fact else []
     left, right = texts
     sign, opposite = OPPOSITES[type(node.ops[0])]
     text = f"{left} {sign} {right}"
-    hazards = speculation.Hazards(raises=f"`{speculation.short(node)}` compares Python numbers")
+    hazards = Hazards(raises=f"`{speculation.short(node)}` compares Python numbers")
     inverse = f"{left} {opposite} {right}"
     values = [site.value(inner) for inner in found if inner is not None]
     whole = all(value.dtype == BOOL or (value.dtype == INT64 and not value.hint) for value in values)

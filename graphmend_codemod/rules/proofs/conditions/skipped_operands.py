@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import shape_needs, speculation
+from graphmend_codemod.analysis.hazards import FREE, Hazards
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.patterns import is_name, is_not, item_of
@@ -44,21 +45,21 @@ def tested(site: Site, node: ast.expr) -> ast.expr:
     return unwrapped(site, node)
 
 
-def asked_earlier(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr, ...]) -> speculation.Hazards:
+def asked_earlier(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr, ...]) -> Hazards:
     """Static conjuncts behind a tensor now come before it."""
-    hazards = speculation.FREE
+    hazards = FREE
     before: list[ast.expr] = []
     for operand in conjuncts:
         if operand not in static:
             before.append(operand)
         elif before:
-            found = site.judge(operand) & speculation.Hazards(impure=acts(site, operand))
+            found = site.judge(operand) & Hazards(impure=acts(site, operand))
             if found.raises is not None:
                 found = found._replace(impure=found.impure or f"{found.raises}, and eager mode may skip it")
             hazards = hazards & found
             for tensor in before:
                 # A false static conjunct now keeps the tensor's test from running at all.
-                hazards = hazards & speculation.Hazards(impure=site.judge(_asked(site, tensor)).impure)
+                hazards = hazards & Hazards(impure=site.judge(_asked(site, tensor)).impure)
     return hazards
 
 
@@ -68,7 +69,7 @@ class Skipped(NamedTuple):
     `facts` are trace-time conditions under which it does not: a floating dtype, and that there is an element.
     """
 
-    hazards: speculation.Hazards
+    hazards: Hazards
     raises: str | None
     facts: tuple[str, ...]
 
@@ -107,7 +108,7 @@ def _with_shapes_of_attributes(site: Site, operand: ast.expr, env: Env) -> Env:
 
 def _all_of(site: Site, node: ast.BoolOp, env: Env) -> Skipped:
     """The operands of an operand; what is asked of the first ones is known to the others."""
-    hazards, raises, facts, env = speculation.FREE, None, list[str](), dict(env)
+    hazards, raises, facts, env = FREE, None, list[str](), dict(env)
     for each in node.values:
         found = where_skipped(site, each, env)
         hazards, raises = hazards & found.hazards, raises or found.raises

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from graphmend_codemod.analysis import shape_needs, speculation
+from graphmend_codemod.analysis.hazards import FREE
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow, rename_dtype
 from graphmend_codemod.analysis.patterns import all_names, same
@@ -54,7 +55,7 @@ class SelectProof:
 
     def __init__(self, selection: Selection, assumed: tuple[Assumption, ...]) -> None:
         self.selection, self.site, self.assumed = selection, selection.site, assumed
-        self.hazards = speculation.FREE
+        self.hazards = FREE
         self.aliasing = False
         self.other_leaves = False
         self.kept: list[ast.expr] = []
