@@ -35,6 +35,40 @@ def test_a_long_value_is_broken() -> None:
     assert max(map(len, after.splitlines())) <= 120
 
 
+def test_a_long_mean_under_a_mask_is_broken() -> None:
+    body = """each_of_the_losses_of_this_step = (x - 1).pow(2).mean(-1)
+        loss = each_of_the_losses_of_this_step[mask].mean()"""
+    source = _MODEL.format(body=body).replace(
+        "positive: torch.Tensor", "positive: torch.Tensor, mask: torch.BoolTensor"
+    )
+    after, result = fixed(source, select=("GM501",))
+    assert result.fixes
+    assert max(map(len, after.splitlines())) <= 120
+
+
+def test_a_test_of_several_lines_that_would_be_too_long_gets_lines_of_its_own() -> None:
+    source = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, reduction="mean"):
+        super().__init__()
+        self.reduction = reduction
+
+    def forward(self, x, weight=None):
+        if (weight is not None) and (not torch.any(weight > 0)) and (
+                self.reduction != "none"):
+            return (x * weight).sum()
+        return mean_of(x, weight)
+"""
+    after, result = fixed(source, select=("GM111",))
+    assert result.fixes
+    assert "\n            and (not torch.any(weight > 0)) and (\n" in after
+    assert max(map(len, after.splitlines())) <= 100
+
+
 @pytest.mark.parametrize(
     "body",
     [

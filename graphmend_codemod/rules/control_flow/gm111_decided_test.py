@@ -88,7 +88,7 @@ def _edit(site: Site, test: ast.expr, found: Decision) -> Edit:
         return _replaced(site, start, end, ("\n    " + below + f"\n    {word} ", *original, "\n"))
     if found.alone or found.part is test:
         return _replaced(site, start, end, ("(\n    " + below + f"\n    {word} ", *original, "\n)"))
-    if found.around is test and test.lineno == test.end_lineno:
+    if found.around is test and (test.lineno == test.end_lineno or not _in_brackets(site, test)):
         return _on_lines_of_their_own(site, test, (start, end), below + f"\n    {word} ", word)
     broken = test.lineno != test.end_lineno and _in_brackets(site, test)
     between = _new_line(site, test, end.end_line) if broken else " "

@@ -115,7 +115,7 @@ def _reduction(
     if _may_choose_rows(site, found):
         wide = site.free_name("chosen", "is_chosen")
         shape = f"{mask}.shape + (1,) * ({tensor}.dim() - {mask}.dim())"
-        widened = f"{wide} = {mask}.reshape({shape}).expand_as({tensor})\n    "
+        widened = site.broken_line(f"{wide} = {mask}.reshape({shape}).expand_as({tensor})", 1) + "\n    "
         mask = wide
     kept = f"{site.torch}.where({mask}, {tensor}, 0)"
     dense = f"{kept}.sum()"
@@ -126,7 +126,9 @@ def _reduction(
     text = site.but(written={**site.written, id(call): (call, dense)}).text(node)
     if "\n" in text:
         return Diagnostic(message, declined="the statement spans several lines; assign its parts to variables first")
-    return Diagnostic(message, edit=two_paths(site, node, [site.compiling, *facts], [widened + text]))
+    return Diagnostic(
+        message, edit=two_paths(site, node, [site.compiling, *facts], [widened + site.broken_line(text, 1)])
+    )
 
 
 def _facts(site: Site, found: Selection, *, broadcast: bool) -> list[str]:

@@ -180,6 +180,9 @@ def line_of(site: Site, node: ast.stmt) -> str:
         return line
     targets, text = "".join(f"{site.text(target)} = " for target in node.targets), site.text(node.value)
     value = node.value if id(node.value) not in site.written else ast.parse(f"({text})", mode="eval").body
+    inner = value.func.value if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else None
+    if isinstance(value, ast.Call) and not (value.args or value.keywords) and isinstance(inner, ast.Call):
+        return f"{targets}{site.broken(text, 1)}"  # `f(x).detach()`
     if not isinstance(value, ast.Call):
         broken = site.broken(text, 1) if site.is_too_long(site.indentation(2) + len(text)) else text
         return f"{targets}{broken}" if broken.startswith("(\n") else f"{targets}(\n        {text}\n    )"
