@@ -15,6 +15,7 @@ from graphmend_codemod.analysis.patterns import all_names, last_name
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import is_bool_or_byte, is_floating_dtype
+from graphmend_codemod.core.findings import Span
 from graphmend_codemod.rules.framework.rule import Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 
@@ -25,23 +26,49 @@ def saved(diagnostic: Diagnostic, rule: Rule, site: Site) -> Diagnostic:
     if diagnostic.edit is None or not (contract.saves_masks or contract.saves_inputs) or site.no_grad:
         return diagnostic
     texts = [part for each in diagnostic.edit.replacements for part in each.parts if isinstance(part, str)]
-    own = {_root(part) for part in ast.walk(site.place.statement) if _is_target(part)}
+    statement = site.span(site.place.statement)
+    around = next((each.span for each in diagnostic.edit.replacements if _holds(each.span, statement)), statement)
+    inside = [part for part in walk_scope(site.evaluator.scope.node) if _is_in(part, around)]
+    own = {_root(part) for part in inside if _is_target(part)}
     if contract.saves_inputs:
-        here = any(each.span == site.span(site.place.statement) for each in diagnostic.edit.replacements)
-        read = _read(site.place.statement) - own - {site.evaluator.scope.self_name} if here else set()
-        names = {name for name in read if not site.value(ast.Name(name, ast.Load())).is_python}
+        here = any(_holds(each.span, statement) for each in diagnostic.edit.replacements)
+        read = _read(inside) - own - {site.evaluator.scope.self_name} if here else set()
+        names = _sharing(site, {name for name in read if not site.value(ast.Name(name, ast.Load())).is_python})
     else:
         names = {name for name in all_names(site.place.statement) - own if _is_mask(site, name, texts)}
-    written = next((part for part, name in _writes(site) if name in names), None)
+    written = next((part for part, name in _writes(site, around) if name in names), None)
     if written is None:
         return diagnostic
     reason = f"`{short(written)}` changes in place what a gradient of the compile path would need"
     return diagnostic._replace(edit=None, declined=f"{reason}; assign a new tensor there")
 
 
-def _read(statement: ast.stmt) -> set[str]:
-    names = [part for part in ast.walk(statement) if isinstance(part, ast.Name)]
-    return {part.id for part in names if isinstance(part.ctx, ast.Load)}
+def _holds(span: Span, statement: Span) -> bool:
+    """True for the place of the statement, alone or with others around it."""
+    return span[:2] <= statement[:2] and statement[2:] <= span[2:]
+
+
+def _is_in(part: ast.AST, span: Span) -> bool:
+    start = (getattr(part, "lineno", 0), getattr(part, "col_offset", 0))
+    return span[:2] <= start < span[2:]
+
+
+def _read(parts: Sequence[ast.AST]) -> set[str]:
+    return {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
+
+
+def _sharing(site: Site, names: set[str]) -> set[str]:
+    """These names, and those that assignments make of them, or them of those: `v` for `v = x.view(-1)`."""
+    pairs = [
+        {target.id, _root(part.value)}
+        for part in walk_scope(site.evaluator.scope.node)
+        if isinstance(part, ast.Assign)
+        for target in part.targets
+        if isinstance(target, ast.Name) and _root(part.value)
+    ]
+    while more := {name for pair in pairs if pair & names for name in pair} - names - {site.evaluator.scope.self_name}:
+        names = names | more
+    return names
 
 
 def _is_target(part: ast.AST) -> bool:
@@ -57,13 +84,12 @@ def _is_mask(site: Site, name: str, texts: list[str]) -> bool:
     return integers or is_bool_or_byte(dtype) or any(each in text for text in texts for each in asked)
 
 
-def _writes(site: Site) -> Iterator[tuple[ast.AST, str]]:
-    """What is written in place below the site, or anywhere in a loop around it, with the name that leads there."""
+def _writes(site: Site, around: Span) -> Iterator[tuple[ast.AST, str]]:
+    """What is written in place below a place, or anywhere in a loop around it, with the name that leads there."""
     looped = any(isinstance(each, (ast.For, ast.AsyncFor, ast.While)) for each in site.place.parents)
-    first, last = site.place.statement.lineno, site.place.statement.end_lineno or 0
     for part in walk_scope(site.evaluator.scope.node):
         line = getattr(part, "lineno", 0)
-        if first <= line <= last or (line < first and not looped):
+        if around.start_line <= line <= around.end_line or (line < around.start_line and not looped):
             continue
         if isinstance(part, ast.AugAssign):
             yield part, _root(part.target)

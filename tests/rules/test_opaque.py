@@ -8,13 +8,15 @@ import sys
 import types
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
 
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.proofs.outlining import unbacked
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.proofs.outlining import outlined_statements, unbacked
 from tests.tools.behaviour import FEW_SCENARIOS, behaves
 from tests.tools.fixes import checked, declined, embedded, fixed
 
@@ -285,6 +287,7 @@ def test_what_lasts_or_has_sizes_that_data_decides_is_left_alone(
     body: str, because: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unbacked, "captured", lambda *_: None)  # which takes some statements of them
+    monkeypatch.setattr(outlined_statements, "edit", Mock(side_effect=NotProven))  # and so does this
     source = function(body)
     assert fixed(source, opaque=True, select=("GM801",))[0] == source
     reasons = [each.declined or "" for each in checked(source, opaque=True, select=("GM801",)).findings]

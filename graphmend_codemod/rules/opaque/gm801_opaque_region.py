@@ -86,6 +86,7 @@ Where the packed sequence itself is used elsewhere, nothing is written.
 from __future__ import annotations
 
 import ast
+import contextlib
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
@@ -219,10 +220,12 @@ def recorded_statement(site: Site, statement: ast.stmt) -> Diagnostic | None:
 
 
 def _function(site: Site, each: Untraced) -> Diagnostic:
-    from graphmend_codemod.rules.proofs.outlining import opaque_function
+    from graphmend_codemod.rules.proofs.outlining import opaque_function, outlined_statements
 
     try:
         return Diagnostic(each.message, edit=opaque_function.edit(site))
     except NotProven as reason:
+        with contextlib.suppress(NotProven):
+            return Diagnostic(each.message, edit=outlined_statements.edit(site))
         advice = f"{each.advice}; " if each.advice else ""
         return Diagnostic(each.message, declined=f"{advice}no opaque operator: {reason}")

@@ -7,7 +7,7 @@ that lasts is a reason, and so are calls of what is not known. A method may chan
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from itertools import permutations
 
@@ -89,6 +89,13 @@ class FunctionEffects:
         """NotProven where a function returns a tensor twice, or a view of it; if `new`, also one that it is given."""
         _Body(self, self._site, function, 0, own, {}).results_apart(new)
 
+    def demand_own_results(self, function: FunctionNode, own: str, owned: Collection[str]) -> None:
+        """NotProven where a result may share memory with an argument, or with what the instance holds.
+
+        The result of a name in `owned` may be the argument of that name: nothing else refers to it.
+        """
+        _Body(self, self._site, function, 0, own, {}).demand_made(owned)
+
     def attribute(self, node: ast.expr, own: str, depth: int) -> FunctionNode | None:
         """The function of this file that an attribute of the instance is taken for, with effects that are known."""
         if not self.updates or not own or not isinstance(node, ast.Attribute) or not _is_own(node, own):
@@ -162,6 +169,14 @@ class _Body(NameOrigins):
                     raise NotProven(
                         f"the results `{speculation.short(one)}` and `{speculation.short(other)}` share memory"
                     )
+
+    def demand_made(self, owned: Collection[str]) -> None:
+        """NotProven where a result is an argument, or a view of one: an operator gives it memory of its own."""
+        for node in self.nodes:
+            for value in elements_of(node.value) if isinstance(node, ast.Return) and node.value is not None else ():
+                own = {value.id} & {*owned} if isinstance(value, ast.Name) else set()
+                if shared := self.outside(self.roots(value)) - own:
+                    raise NotProven(f"`{speculation.short(value)}` may share memory with `{min(shared).lstrip('.')}`")
 
     def changed(self) -> set[str]:
         found: set[str] = set()

@@ -126,7 +126,7 @@ def method_edit(site: Site) -> Edit:
     _check_returned(function, own)
     shapes = ResultShapes(site, function, body_of(function))
     parts = ", ".join(f'"{each}"' for each in sorted(effects.read))
-    given = [own, f"({parts}{',' if len(effects.read) == 1 else ''})", *names, *_numbers(site, effects, own)]
+    given = [own, f"({parts}{',' if len(effects.read) == 1 else ''})", *names, *numbers_read(site, effects, own)]
     conditions = ["torch.compiler.is_dynamo_compiling()", *([f"type({own}) is {owner}"] if effects.methods else [])]
     conditions.append(call(site, "_fits_an_operator", given, 1).lstrip())
     operator = operator_name(site, function.name)
@@ -151,7 +151,7 @@ def _check_returned(function: FunctionNode, own: str) -> None:
                 raise NotProven(f"`{short(value)}` is handed out, which the instance holds")
 
 
-def _numbers(site: Site, effects: FunctionEffects, own: str) -> list[str]:
+def numbers_read(site: Site, effects: FunctionEffects, own: str) -> list[str]:
     """The attributes of the instance that are numbers, as far as its class says."""
     facts = {name: site.evaluator.scope.attribute(name) for name in sorted(effects.read)}
     return [

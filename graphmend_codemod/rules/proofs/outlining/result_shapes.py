@@ -177,11 +177,19 @@ class ResultShapes:
             if not self._is_tensor(value, node):
                 raise NotProven(f"cannot infer that the result `{speculation.short(value)}` is a Tensor")
             inner = self._site.at(node)
-            dtype = (inner.value(value).dtype if inner is not None else None) or ""
-            self.smooth = self.smooth or not dtype.startswith(("torch.int", "torch.uint", "torch.bool"))
+            self.note_dtype((inner.value(value).dtype if inner is not None else None) or "")
             needed |= all_names(value)
             made.append(value)
         return ast.Return(ast.List(made, ast.Load()))
+
+    def note_dtype(self, dtype: str) -> None:
+        """Notes that a result is of this dtype, which is empty where it is not known."""
+        self.smooth = self.smooth or not dtype.startswith(("torch.int", "torch.uint", "torch.bool"))
+
+    def demand_made(self, name: str) -> None:
+        """NotProven where a name that only this code binds may hold anything but a tensor."""
+        if not self._is_always_made(name, frozenset()):
+            raise NotProven(f"cannot infer that the result `{name}` is a Tensor")
 
     def _is_tensor(self, value: ast.expr, node: ast.stmt, seen: frozenset[str] = frozenset()) -> bool:
         """True for what is certainly a tensor where `node` runs: an operator returns nothing else."""
@@ -198,11 +206,17 @@ class ResultShapes:
             return self._is_inverse(value.slice) or self._is_tensor(value.value, node, seen)
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
             return value.func.attr in torch_api.RETURNS_TENSOR and self._is_tensor(value.func.value, node, seen)
-        if not isinstance(value, ast.Name) or value.id in seen:
-            return False
-        made = [each for each in _assignments(self._function) if value.id in _bound(each)]
-        others = any(each.arg == value.id for each in parameters(self._function))
-        return not others and bool(made) and all(self._is_made(each, seen | {value.id}) for each in made)
+        return isinstance(value, ast.Name) and value.id not in seen and self._is_always_made(value.id, seen)
+
+    def _is_always_made(self, name: str, seen: frozenset[str]) -> bool:
+        made = [each for each in _assignments(self._function) if name in _bound(each)]
+        others = any(each.arg == name for each in parameters(self._function))
+        bound = {id(target) for each in made for target in each.targets}
+        for part in walk(self._function):
+            if isinstance(part, ast.AugAssign):
+                bound.add(id(part.target))  # a tensor stays one
+            others = others or (is_name(part, name) and isinstance(part.ctx, ast.Store) and id(part) not in bound)
+        return not others and bool(made) and all(self._is_made(each, seen | {name}) for each in made)
 
     def _is_made(self, node: ast.Assign, seen: frozenset[str]) -> bool:
         """True where an assignment gives its one name a tensor."""
@@ -235,8 +249,8 @@ class ResultShapes:
         if before is None:
             return False
         old = before.value(ast.Name(name, ast.Load()))
-        if isinstance(node, ast.AugAssign):
-            return old.is_tensor  # in place, which changes neither
+        if old.is_tensor and _only_in_place(node, name):
+            return True  # which changes neither
         following = before.following()
         after = self._site.at(following[0]) if following else None
         new: Value | None = None if after is None else after.value(ast.Name(name, ast.Load()))
@@ -364,6 +378,13 @@ def empty_results(shapes: ResultShapes, name: str, given: Sequence[str]) -> str:
 
 def _bound(node: ast.stmt) -> set[str]:
     return stored_names(walk(node))
+
+
+def _only_in_place(node: ast.stmt, name: str) -> bool:
+    """True where a statement binds a name by `x += y` alone."""
+    targets = {id(part.target) for part in walk(node) if isinstance(part, ast.AugAssign)}
+    stores = [part for part in walk(node) if is_name(part, name) and isinstance(part.ctx, ast.Store)]
+    return all(id(part) in targets for part in stores)
 
 
 def _filled(node: ast.stmt) -> set[str]:

@@ -87,7 +87,7 @@ def _chosen_recurrent(site: Site, made: ast.expr) -> bool:
     name = last_name(made)
     own = isinstance(made, ast.Attribute) and is_name(made.value, site.evaluator.scope.self_name)
     classes = [part for part in walk_in_layers(made) if isinstance(part, ast.Attribute)]
-    chosen = _bound(tree_of(site.source.text), name) if own or isinstance(made, ast.Name) else ()
+    chosen = _bound(site.source.text).get(name, ()) if own or isinstance(made, ast.Name) else ()
     for value in chosen:
         if isinstance(value, ast.Call) and _looks_up_recurrent(value, name):
             return True
@@ -96,13 +96,18 @@ def _chosen_recurrent(site: Site, made: ast.expr) -> bool:
     return any(torch_api.torch_module_class(each) in _RECURRENT for each in resolved if each is not None)
 
 
-def _bound(tree: ast.Module, name: str) -> Iterator[ast.expr]:
-    """What a file assigns to a name, or to an attribute of that name, and what parameters of that name hold unasked."""
-    for part in walk(tree):
-        if isinstance(part, ast.Assign) and any(last_name(target) == name for target in part.targets):
-            yield part.value
+@lru_cache(maxsize=2)
+def _bound(text: str) -> dict[str, list[ast.expr]]:
+    """What a file assigns to each name, or to an attribute of that name, and what its parameters hold unasked."""
+    found: dict[str, list[ast.expr]] = {}
+    for part in walk(tree_of(text)):
+        if isinstance(part, ast.Assign):
+            for name in {last_name(target) for target in part.targets}:
+                found.setdefault(name, []).append(part.value)
         elif isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield from (default for given, default in defaults_of(part) if given.arg == name)
+            for given, default in defaults_of(part):
+                found.setdefault(given.arg, []).append(default)
+    return found
 
 
 def holds_layer(site: Site, function: ast.Attribute, layer: str) -> bool:
