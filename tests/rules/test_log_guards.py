@@ -57,6 +57,8 @@ def model(body: str) -> str:
         ("if a and b:", "if a and b and not torch.compiler.is_compiling():"),
         ("if (y := b) is not None:", "if (y := b) is not None and not torch.compiler.is_compiling():"),
         ("if b.sum() > 3:", "if not torch.compiler.is_compiling() and b.sum() > 3:"),
+        ("if not torch.allclose(b, b * 2):", "if not torch.compiler.is_compiling() and not torch.allclose(b, b * 2):"),
+        ("if b.equal(b * 2):", "if not torch.compiler.is_compiling() and b.equal(b * 2):"),
     ],
 )
 def test_the_test_of_an_if_around_nothing_but_messages_is_extended(header: str, expected: str) -> None:

@@ -275,7 +275,8 @@ class Model(nn.Module):
         x, other = with_loss(x)
         with torch.no_grad():
             _, none = with_loss(x, requires_grad=False)
-        return x, loss + none, other * x.sum()
+        shift = torch.zeros(x.shape[:-1] + (1,), device=x.device, requires_grad=x.requires_grad)
+        return torch.cat([x, shift], -1), loss + none, other * x.sum()
 
 
 def make_evaluated():
@@ -289,6 +290,7 @@ def test_a_flag_that_a_name_or_the_mode_decides_is_asked_for(name: str, given: s
     after, _ = fixed(_FLAGGED)
     assert "and self.training is True" in after
     assert "and requires_grad is True" in after
+    assert "and x.requires_grad\n" in after
     behaves(_FLAGGED, after, [given], name=name)
     compiles(after, [given], name=name, scenarios=(Scenario(True, "parameters"), Scenario(True, "inputs")))
 

@@ -50,6 +50,13 @@ shapes that do not depend on data is called as one operator as well. It gets the
 reads as inputs; numbers that it reads have a guard each. Layers, lists and other objects of the instance are told
 apart while tracing or are the reason not to.
 
+**Statements.** Where the function as a whole cannot be one, as in a `forward` that runs layers, the fewest statements
+around the site that can are: they are taken in before and behind it, eight at most, until what is read later are
+tensors of shapes that do not depend on data. Eager mode runs the author's statements; the operator holds a copy of
+them. It gets the names that they read, and what they read of the instance. They may write into what they make, and
+into a tensor that nothing else refers to, which the operator copies. What they return may share no memory with what
+they were given, and they may not leave the function in their middle.
+
 **Loops.** `while (x > 1).any():` becomes one operator where each round only computes tensors from tensors and gives the
 names that it binds the shapes and dtypes that they had. That is asked while tracing, by one round of which nothing
 else is used, so a round has to be possible even if none would run; other loops break the graph as before.

@@ -36,10 +36,14 @@ def constant_leaf(site: Site, node: ast.Assign) -> ast.Call | None:
 
 
 def _is_flag(site: Site, word: ast.keyword) -> bool:
-    """True for `requires_grad=True`, and for a local or `self.training`, which have to be True while tracing."""
+    """True for `requires_grad=True`, and for what has to be True while tracing.
+
+    That is a local, `self.training`, or the `x.requires_grad` of a tensor.
+    """
     value, scope = word.value, site.evaluator.scope
     local = isinstance(value, ast.Name) and scope.is_local(value.id)
-    plain = local or _is_true(value) or is_attribute(value, scope.self_name, "training")
+    of_tensor = isinstance(value, ast.Attribute) and value.attr == "requires_grad" and dotted(value) is not None
+    plain = local or of_tensor or _is_true(value) or is_attribute(value, scope.self_name, "training")
     return plain and word.arg == "requires_grad"
 
 
@@ -53,7 +57,8 @@ def made_of_no_elements(site: Site, node: ast.Assign, call: ast.Call) -> Edit:
     name = target.id
     conditions, x = _conditions(site, call, off=_is_only_computed_with(site, name))
     flags = [word.value for word in call.keywords if word.arg == "requires_grad"]
-    conditions[1:1] = [f"{site.text(each)} is True" for each in flags if not _is_true(each)]
+    asked = [each for each in flags if not _is_true(each) and site.text(each) not in conditions]
+    conditions[1:1] = [f"{site.text(each)} is True" for each in asked]
     arguments = [*call.args, *(word for word in call.keywords if word.arg != "requires_grad")]
     lines = [
         f"{name} = {site.text(call.func)}({', '.join(site.text(each) for each in arguments)})",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.aliasing import IN_PLACE_ARGUMENT, RANDOM, may_be_true
+from graphmend_codemod.analysis.aliasing import IN_PLACE_ARGUMENT, PYTHON_RESULTS, RANDOM, may_be_true
 from graphmend_codemod.analysis.patterns import all_given, is_name, last_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.torch_api import (
@@ -22,7 +22,7 @@ _CONSUMES = frozenset({"next", "map", "filter"})
 _LAZY = frozenset({"builtins.map", "builtins.filter", "builtins.iter"})
 _ALWAYS_READ = frozenset("__class__ __name__ __qualname__ __dict__ __doc__ __module__ __version__".split())
 _SHOWN_BY = ("__str__", "__repr__", "__format__")
-_OPERATIONS = RETURNS_TENSOR | PYTHON_METHODS.keys()
+_OPERATIONS = RETURNS_TENSOR | PYTHON_METHODS.keys() | PYTHON_RESULTS
 
 
 def effect_in(site: Site, call: ast.Call) -> str | None:

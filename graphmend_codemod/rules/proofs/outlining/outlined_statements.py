@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import elements_of, stored_names
+from graphmend_codemod.analysis.patterns import elements_of, root_of, stored_names
 from graphmend_codemod.analysis.scope import parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import CompilePath, Edit, Helper, Original, Replacement, Span
@@ -239,6 +239,9 @@ class _Region:
         for name in self.given:
             if not _is_bound(self.site, name):
                 raise NotProven(f"`{name}` may be unbound before the statements")
+        for part in (part for each in self.statements for part in walk(each)):
+            if isinstance(part, ast.Subscript) and _looks_up_a_word(part) and root_of(part) in self.given:
+                raise NotProven(f"`{root_of(part)}` is a dict, which an operator does not take")
         facts = self.site.evaluator.scope.class_facts
         if self.own and (facts is None or not facts.is_module):
             raise NotProven(f"the statements read `{self.own}`, which is no `nn.Module`")
@@ -288,12 +291,10 @@ class _Region:
         site, shapes = self.site, f"{operator}_shapes"
         shared = one_operator(site) if self._keeps_state else functions(site, gradient=self.shapes.smooth)
         given = [*([self.own or "_"] if self._keeps_state else []), *self.given]
-        results = self.shapes.results
-        nested = "" if results == 1 else f", nested=({', '.join(map(str, range(results)))})"
         parts = f"{self._parts()}, " if self.effects.read else ""
         back = [] if self.returns else [f"    return {', '.join(self.results)}"]
         text = [
-            f"@{shared[-1].name}({parts}shapes={shapes}{nested})",
+            f"@{shared[-1].name}({parts}shapes={shapes}{self.shapes.nested})",
             _head(operator, given),
             f'    """Statements of `{site.function}` as one operator for torch.compile."""',
             *(f"    {name} = {name}.clone()" for name in self.copied),
@@ -306,6 +307,12 @@ class _Region:
             Helper(shapes, empty_results(self.shapes, shapes, given), after=(*after, shared[-1].name)),
             Helper(operator, "\n".join(text), after=(*after, shared[-1].name, shapes)),
         )
+
+
+def _looks_up_a_word(part: ast.Subscript) -> bool:
+    """True for `params["order"]`."""
+    word = part.slice.value if isinstance(part.slice, ast.Constant) else None
+    return isinstance(part.value, ast.Name) and isinstance(word, str)
 
 
 def _head(name: str, given: Sequence[str]) -> str:
