@@ -15,8 +15,8 @@ statement is left out under `torch.compile` as well. Where the tensor goes to an
 requires a gradient, the compile path makes it without the flag and adds the sum of no elements of `x`: it is 0, and the
 result requires a gradient as before, of which `x` gets zeros; it is no leaf, so it has no `.grad` of its own. Where `x`
 requires none, the graph breaks as before; so it does while gradients are off, unless all that the function does with
-the constant is to compute with it, which tells nobody of its flag then. `requires_grad=self.training`, a local there and
-the `x.requires_grad` of a tensor are asked for: where they are False, nothing breaks.
+the constant is to compute with it, which tells nobody of its flag then. `requires_grad=self.training`, a local there
+and the `x.requires_grad` of a tensor are asked for: where they are False, nothing breaks.
 """
 
 from __future__ import annotations
