@@ -82,6 +82,15 @@ hard = negs[negs < (poss.max() if len(poss) > 1 else negs.mean())]
 loss = torch.relu(self.scale - hard).pow(2).sum()
 return self.lin(h) * loss
 """,
+    "rows in the middle of an expression": """
+total = h[h > 0].cumsum(0).sum()
+return self.lin(h) * total
+""",
+    "rows that have a name": """
+rows = h[h < 0]
+spread = rows.exp().std()
+return self.lin(h) * spread
+""",
     "a loop over labels": """
 labels = h.detach().argmax(1)
 total = h.new_zeros(())

@@ -336,8 +336,8 @@ def test_a_mask_in_another_layout_is_a_mask() -> None:
         "further = (2 * x)[both]",
         "more = []",
         "for i in range(len(x)):",
-        "    more.append(x[i][(x > 1)[i]].cumsum(0).sum())",
-        "return x + rows.cumsum(0).sum() + further.cumsum(0).sum() + sum(more)",
+        "    more.append(x[i][(x > 1)[i]].sin().sum())",
+        "return x + rows.sin().sum() + further.sin().sum() + sum(more)",
     )
     after, _ = fixed(source, **_CODE)
     assert sum("_places_in_graph(" in line for line in after.splitlines()) == 4
@@ -404,3 +404,29 @@ def test_a_part_that_begins_at_several_numbers_is_left_alone(lines: tuple[str, .
     after, ended = fixed(_model(*ends), **_CODE)
     assert ended.fixes
     compiles(after, _INPUTS)
+
+
+@pytest.mark.parametrize(
+    ("lines", "because"),
+    [
+        (("rows = self.made()[mask]", "return rows.cumsum(0).sum() + x"), "its gradient cannot be compiled"),
+        (("rows = x[x > 0]", "return torch.logsumexp(rows, 0) + x"), "the graph breaks there"),
+        (("a, b = x[x > 0].chunk(2)", "return a.sum() + b.sum() + x"), "the graph breaks there"),
+    ],
+)
+def test_what_asks_how_many_rows_there_are_is_left_alone(lines: tuple[str, ...], because: str) -> None:
+    findings = checked(_model(*lines), **_CODE).findings
+    assert [each for each in findings if because in (each.declined or "")], findings
+
+
+@pytest.mark.parametrize(
+    "line", ["rows.exp().std()", "rows.prod()", "rows.cumsum(0).sum()", "rows.mean().prod()", "torch.norm(rows)"]
+)
+def test_a_gradient_that_cannot_be_compiled_is_asked_for(line: str) -> None:
+    source = _model("rows = x[x[:, 0] > 0]", f"return {line} + x")
+    after, _ = fixed(source, **_CODE)
+    asks = "not (torch.is_grad_enabled() and x.requires_grad)" in after
+    assert asks is ("mean" not in line and "norm" not in line)
+    compiles(after, _INPUTS)
+    both, _ = fixed(source, opaque=True, select=("GM8",))
+    assert ("_places_in_graph" in both) is not asks  # an operator has a gradient

@@ -33,6 +33,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.settings import selects
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -61,7 +62,7 @@ def read_back(site: Site, statement: ast.stmt) -> Diagnostic | None:
     from graphmend_codemod.rules.proofs.outlining.unbacked import captured, rewritten  # a commit hook waits for it
 
     found = captured(site, statement)
-    if found is None or _is_taken_whole(site):
+    if found is None or _is_taken_whole(site) or (found.without_gradient and _is_taken_with_others(site)):
         return None
     if found.reason is not None:
         return Diagnostic(found.first.message, declined=found.reason)
@@ -94,6 +95,19 @@ def _is_taken_whole(site: Site) -> bool:
 
     try:
         opaque_function.edit(site)
+    except NotProven:
+        return False
+    return True
+
+
+def _is_taken_with_others(site: Site) -> bool:
+    """True where GM801 makes the statement, alone or with its neighbours, an operator that has a gradient."""
+    if not selects(site.settings, "GM801", site.summary.path):
+        return False
+    from graphmend_codemod.rules.proofs.outlining import outlined_statements
+
+    try:
+        outlined_statements.edit(site)
     except NotProven:
         return False
     return True

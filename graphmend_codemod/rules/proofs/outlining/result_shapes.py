@@ -10,22 +10,33 @@ import ast
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis import speculation, torch_api
-from graphmend_codemod.analysis.patterns import all_names, elements_of, is_name, is_not, stored_names
+from graphmend_codemod.analysis.patterns import all_names, elements_of, is_name, is_not
 from graphmend_codemod.analysis.scope import FunctionNode, parameters, walk, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Value
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.eager_parts import is_compile_path
+from graphmend_codemod.rules.proofs.outlining.shape_parts import (
+    assignments_in,
+    head_of,
+    is_container,
+    names_bound,
+    names_filled,
+    one_element,
+    only_in_place,
+    rebuilt,
+)
 
 CHOOSE = torch_api.name_set("nonzero argwhere unique unique_consecutive masked_select item tolist numpy")
 _VALUE_SIZED = torch_api.name_set("bincount repeat_interleave one_hot histc")
 READ_DATA = CHOOSE | _VALUE_SIZED
 """Operators whose results have sizes that data decides, or that give Python values."""
 _SIZED = torch_api.name_set("repeat expand view reshape narrow new_zeros new_ones new_empty new_full")
-_REDUCES = torch_api.name_set("sum mean prod any all")
+_REDUCES = torch_api.name_set("sum mean prod any all max min amax amin std var norm median")
 _BUILTINS = torch_api.name_set("len int float min max abs isinstance tuple list range sum round bool")
 _ELEMENTWISE = torch_api.name_set(
-    "log exp sqrt abs neg square sigmoid tanh relu clamp clip pow log1p expm1 reciprocal rsqrt float double to"
+    """log exp sqrt abs neg square sigmoid tanh relu clamp clip pow log1p expm1 reciprocal rsqrt float double to cumsum
+    cumprod softmax log_softmax"""
 )
 
 
@@ -40,7 +51,7 @@ class ResultShapes:
         """Whether a result may need a gradient: it is not known to hold integers or bools."""
         self._unsized: set[str] = set()
         self._containers = {
-            name for each in _assignments(function) if _is_container(each.value) for name in _bound(each)
+            name for each in assignments_in(function) if is_container(each.value) for name in names_bound(each)
         }
         self._find_unsized()
         needed: set[str] = set()
@@ -66,14 +77,14 @@ class ResultShapes:
 
     def _find_unsized(self) -> None:
         """Names of tensors of one dimension that is as long as data says; one element stands in for them."""
-        for node in sorted(_assignments(self._function), key=lambda each: each.lineno):
+        for node in sorted(assignments_in(self._function), key=lambda each: each.lineno):
             if self._unique(node) is not None:
                 target = node.targets[0]
                 for place, each in enumerate(elements_of(target)):
                     if isinstance(each, ast.Name) and place != 1:
                         self._unsized.add(each.id)
             elif self._stand_in(node.value) is not None or self._is_unsized(node.value):
-                self._unsized |= _bound(node)
+                self._unsized |= names_bound(node)
 
     def _is_unsized(self, node: ast.expr) -> bool:
         fine = self._settled(node)
@@ -88,7 +99,14 @@ class ResultShapes:
             return None
         while isinstance(node, ast.Subscript):
             node = node.value
-        return _one_element(node)
+        return one_element(node)
+
+    def _exchanged(self, node: ast.expr) -> ast.expr:
+        """The expression with one element in place of `x[mask]` wherever that may be of any length."""
+        fine = self._settled(node)
+        parts = (part for part in walk(node) if id(part) in fine and isinstance(part, ast.Subscript))
+        instead = {id(part): made for part in parts if (made := self._stand_in(part)) is not None}
+        return rebuilt(node, instead) if instead else node
 
     def _unique(self, node: ast.stmt) -> list[ast.stmt] | None:
         """What stands in for the results of `torch.unique(x, return_inverse=True)`; None for all others."""
@@ -105,7 +123,7 @@ class ResultShapes:
         if not isinstance(target, ast.Tuple) or len(target.elts) != 3:
             return None
         empty = ast.parse(f"torch.empty_like({ast.unparse(call.args[0])}, dtype=torch.int64)", mode="eval").body
-        values = [_one_element(call.args[0]), empty, _one_element(empty)]
+        values = [one_element(call.args[0]), empty, one_element(empty)]
         return [ast.Assign([each], value) for each, value in zip(target.elts, values, strict=True)]
 
     def _is_mask(self, node: ast.expr) -> bool:
@@ -145,13 +163,13 @@ class ResultShapes:
             return self._block(node.body, needed)
         if isinstance(node, ast.If) and is_compile_path(self._site, node.test):
             return self._block(node.orelse, needed)
-        bound = _bound(node)
+        bound = names_bound(node)
         leaves = any(isinstance(part, ast.Return) for part in walk(node))
         if isinstance(node, ast.If) and (leaves or bound & needed) and self._is_static(node.test, node):
             return self._branch(node, needed)
         if leaves:
-            raise NotProven(f"a `return` below `{speculation.short(_head(node))}` depends on data")
-        if filled := sorted(_filled(node) & needed & self._containers):
+            raise NotProven(f"a `return` below `{speculation.short(head_of(node))}` depends on data")
+        if filled := sorted(names_filled(node) & needed & self._containers):
             raise NotProven(f"the shape of a result may depend on what is put into `{filled[0]}`")
         if not bound & needed:
             return []
@@ -161,7 +179,7 @@ class ResultShapes:
             changed = [name for name in sorted(bound & needed) if not self._keeps_shape(node, name)]
             if not changed:
                 return []
-            raise NotProven(f"the shape or dtype of `{changed[0]}` may depend on `{speculation.short(_head(node))}`")
+            raise NotProven(f"the shape or dtype of `{changed[0]}` may depend on `{speculation.short(head_of(node))}`")
         raise NotProven(f"the shape of a result may depend on `{speculation.short(node)}`")
 
     def _return(self, node: ast.Return, needed: set[str]) -> ast.stmt:
@@ -178,8 +196,8 @@ class ResultShapes:
                 raise NotProven(f"cannot infer that the result `{speculation.short(value)}` is a Tensor")
             inner = self._site.at(node)
             self.note_dtype((inner.value(value).dtype if inner is not None else None) or "")
-            needed |= all_names(value)
-            made.append(value)
+            made.append(self._exchanged(value))
+            needed |= all_names(made[-1])
         return ast.Return(ast.List(made, ast.Load()))
 
     def note_dtype(self, dtype: str) -> None:
@@ -209,7 +227,7 @@ class ResultShapes:
         return isinstance(value, ast.Name) and value.id not in seen and self._is_always_made(value.id, seen)
 
     def _is_always_made(self, name: str, seen: frozenset[str]) -> bool:
-        made = [each for each in _assignments(self._function) if name in _bound(each)]
+        made = [each for each in assignments_in(self._function) if name in names_bound(each)]
         others = any(each.arg == name for each in parameters(self._function))
         bound = {id(target) for each in made for target in each.targets}
         for part in walk(self._function):
@@ -235,10 +253,10 @@ class ResultShapes:
         stand_in = self._stand_in(node.value)
         if made is None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            made = [ast.Assign(list(targets), node.value if stand_in is None else stand_in)]
+            made = [ast.Assign(list(targets), self._exchanged(node.value) if stand_in is None else stand_in)]
             if stand_in is None:
-                self._check(node.value, node, unsized=not _bound(node).isdisjoint(self._unsized))
-        needed -= _bound(node)
+                self._check(node.value, node, unsized=not names_bound(node).isdisjoint(self._unsized))
+        needed -= names_bound(node)
         for each in made:
             needed |= all_names(each.value)  # type: ignore[attr-defined]
         return made
@@ -249,7 +267,7 @@ class ResultShapes:
         if before is None:
             return False
         old = before.value(ast.Name(name, ast.Load()))
-        if old.is_tensor and _only_in_place(node, name):
+        if old.is_tensor and only_in_place(node, name):
             return True  # which changes neither
         following = before.following()
         after = self._site.at(following[0]) if following else None
@@ -282,7 +300,7 @@ class ResultShapes:
         for part in walk_in_layers(node):
             if isinstance(part, ast.Name) and part.id in self._unsized and id(part) not in fine and not unsized:
                 raise NotProven(f"the size of a result depends on data: `{part.id}`")
-            if isinstance(part, ast.Subscript) and not self._is_plain(site, part):
+            if isinstance(part, ast.Subscript) and id(part) not in fine and not self._is_plain(site, part):
                 raise NotProven(f"the shape of a result may depend on `{speculation.short(part)}`")
             if isinstance(part, ast.Call):
                 self._check_call(site, part)
@@ -303,14 +321,15 @@ class ResultShapes:
                 whole = part.func.attr in _REDUCES and not part.keywords
                 inner = part.func.value if whole else None
             if inner is not None and self._is_elementwise(inner):
-                found |= {id(each) for each in walk_in_layers(inner) if isinstance(each, ast.Name)}
+                parts = [each for each in walk_in_layers(inner) if isinstance(each, ast.expr)]
+                found |= {id(each) for each in parts if isinstance(each, ast.Name) or self._stand_in(each) is not None}
         return found
 
     def _is_inverse(self, node: ast.expr) -> bool:
         """True for the numbers that `torch.unique` gives back, which are integers of the shape of what it was given."""
         if not isinstance(node, ast.Name):
             return False
-        bound = [each for each in _assignments(self._function) if node.id in _bound(each)]
+        bound = [each for each in assignments_in(self._function) if node.id in names_bound(each)]
         made = self._unique(bound[0]) if len(bound) == 1 else None
         return made is not None and is_name(made[1].targets[0], node.id)  # type: ignore[attr-defined]
 
@@ -374,45 +393,3 @@ def empty_results(shapes: ResultShapes, name: str, given: Sequence[str]) -> str:
         head = "\n".join([f"def {name}(", *(f"    {each}," for each in given), "):"])
     about = '    """Tensors of the shapes and dtypes of the results, for tracing."""'
     return "\n".join([head, about, *shapes.lines()])
-
-
-def _bound(node: ast.stmt) -> set[str]:
-    return stored_names(walk(node))
-
-
-def _only_in_place(node: ast.stmt, name: str) -> bool:
-    """True where a statement binds a name by `x += y` alone."""
-    targets = {id(part.target) for part in walk(node) if isinstance(part, ast.AugAssign)}
-    stores = [part for part in walk(node) if is_name(part, name) and isinstance(part.ctx, ast.Store)]
-    return all(id(part) in targets for part in stores)
-
-
-def _filled(node: ast.stmt) -> set[str]:
-    """Names of what a statement calls a method of, or writes an element of."""
-    owners = [part.value for part in walk(node) if isinstance(part, ast.Attribute)]
-    owners += [
-        part.value for part in walk(node) if isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load)
-    ]
-    return {each.id for each in owners if isinstance(each, ast.Name)}
-
-
-def _is_container(node: ast.expr) -> bool:
-    """True for what makes a list, dict or set of Python."""
-    made = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
-    if isinstance(node, ast.BinOp):
-        return _is_container(node.left) or _is_container(node.right)
-    called = node.func if isinstance(node, ast.Call) else None
-    return isinstance(node, made) or (isinstance(called, ast.Name) and called.id in {"list", "dict", "set", "sorted"})
-
-
-def _head(node: ast.stmt) -> ast.AST:
-    return getattr(node, "test", None) or getattr(node, "iter", None) or node
-
-
-def _assignments(function: FunctionNode) -> list[ast.Assign]:
-    return [part for part in walk(function) if isinstance(part, ast.Assign)]
-
-
-def _one_element(node: ast.expr) -> ast.expr:
-    """The first element of a tensor, in one dimension."""
-    return ast.parse(f"({ast.unparse(node)}).flatten()[:1]", mode="eval").body

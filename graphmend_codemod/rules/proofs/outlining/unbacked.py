@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
@@ -27,12 +28,14 @@ from graphmend_codemod.rules.proofs.outlining.texts.numbers import (
     SCHEMAS,
     TEXTS,
 )
+from graphmend_codemod.rules.proofs.outlining.unknown_counts import asked_of
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.calls import sizes
 from graphmend_codemod.rules.proofs.untraced.evidence import is_number, may_be_mask
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 from graphmend_codemod.rules.proofs.untraced.subscripts import bounds
 
+_CHOOSES = re.compile("_(places|nonzero|masked_select)_")
 _READS = {"item": "_number_in_graph", "tolist": "_numbers_in_graph"}
 _CASTS = frozenset({"builtins.int"})
 _SINCE = {
@@ -47,7 +50,8 @@ class Captured(NamedTuple):
     """What a statement reads from the data: the first such place, and what is `written` in the place of nodes.
 
     `reason` is why the graph breaks in any case: where a branch, a caller or an attribute needs the value, or the value
-    is no whole number. `conditions` ask for the latter at trace time, where the source does not tell it.
+    is no whole number. `conditions` ask for the latter at trace time, where the source does not tell it, and for no
+    gradient, where none can be compiled (`without_gradient`).
     """
 
     first: Untraced
@@ -55,6 +59,7 @@ class Captured(NamedTuple):
     written: tuple[tuple[ast.expr, str], ...]
     helpers: tuple[Helper, ...]
     conditions: tuple[str, ...]
+    without_gradient: bool = False
 
 
 def captured(site: Site, statement: ast.stmt) -> Captured | None:
@@ -88,6 +93,12 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     avoided: list[str] = []
     if why is None:
         avoided, why = _avoided(site, statement, is_number=is_number)
+    unsized = [node for node, text in written if _CHOOSES.search(text)]
+    asks = asked_of(site, unsized) if why is None else None
+    bases = [_chosen_from(site, node) for node in unsized]
+    kept_off = asks is not None and asks.gradient and None not in bases
+    if asks is not None and not kept_off:
+        why = asks.why
     reason = f"{why}; manually compute all elements and select with `torch.where`" if why is not None else None
     if fraction is not None:
         why = f"`{short(fraction)}` is no whole number, and the graph breaks where such a number is read"
@@ -96,8 +107,11 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     boxes = [some for each in breaks if (some := kept(site, each.node)) is not None]
     asked += [each for some in boxes for each in some.conditions]
     needed = [*(helpers(site, names) if names else ()), *(each for some in boxes for each in some.helpers)]
+    if kept_off:
+        bare = dict.fromkeys(name for base in bases for name in base or ())
+        asked += [f"not ({site.torch}.is_grad_enabled() and {name}.requires_grad)" for name in bare]
     conditions = tuple(dict.fromkeys([*avoided, *asked]))
-    return Captured(first, reason, tuple(written), tuple(dict.fromkeys(needed)), conditions)
+    return Captured(first, reason, tuple(written), tuple(dict.fromkeys(needed)), conditions, kept_off)
 
 
 def rewritten(site: Site, statement: ast.stmt, found: Captured, deeper: int) -> Iterator[str | Original]:
@@ -255,6 +269,14 @@ def _index(site: Site, node: ast.expr) -> str:
         return site.text(node)
     bounds = ["None" if each is None else site.text(each) for each in (node.lower, node.upper)]
     return f"slice({', '.join([*bounds, *([site.text(node.step)] if node.step is not None else [])])})"
+
+
+def _chosen_from(site: Site, node: ast.expr) -> list[str] | None:
+    """The tensors that `x.view(-1)[mask]` and `torch.masked_select(x, mask)` choose from; None if one has no name."""
+    given = node.args[:1] if isinstance(node, ast.Call) else [getattr(node, "value", node)]
+    names = [part for each in given for part in walk(each) if isinstance(part, ast.Name)]
+    values = [(part.id, site.value(part)) for part in names if not site.value(part).is_python]
+    return [name for name, _ in values] if values and all(value.is_tensor for _, value in values) else None
 
 
 def _can_be_exchanged(statement: ast.stmt, written: Sequence[tuple[ast.expr, str]]) -> bool:

@@ -1,0 +1,82 @@
+"""Operators that ask how many rows there are, where a graph carries that number as a symbol without a value.
+
+Measured on torch 2.13 with rows that a mask chooses. Dynamo breaks the graph at the first kind whatever runs it. At the
+second it traces on, and the backend ends compilation with an error as soon as it makes the gradient.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection
+from typing import NamedTuple
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.patterns import last_name, stored_names
+from graphmend_codemod.analysis.scope import children, walk, walk_scope
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.rules.framework.site import Site
+
+_BREAK = torch_api.name_set(
+    """logsumexp batch_norm instance_norm roll cdist diff chunk cummax cummin split tensor_split cov corrcoef trapezoid
+    max_pool1d max_pool2d adaptive_avg_pool1d adaptive_avg_pool2d"""
+)
+_FAIL = torch_api.name_set("cumsum cumprod logcumsumexp prod svd svdvals pinv")
+_FAIL_WHOLE = torch_api.name_set("std var std_mean var_mean squeeze")
+"""Those of them that do so where they are given no dimension."""
+_REDUCE = torch_api.name_set("sum mean max min amax amin any all norm prod median argmax argmin std var")
+"""What gives one element where it is given no dimension."""
+_SETTLE = torch_api.name_set(
+    "item tolist numel size len dim index_add index_copy scatter_add scatter new_zeros new_ones new_full"
+)
+
+
+class Asks(NamedTuple):
+    """Why rows cannot go where they go; with `gradient`, where a gradient is made of it alone."""
+
+    why: str
+    gradient: bool
+
+
+def asked_of(site: Site, nodes: Collection[ast.expr]) -> Asks | None:
+    """What asks how many rows these expressions choose, and would not get an answer; None where nothing does."""
+    scope = site.evaluator.scope.node
+    rows = _Rows({id(node) for node in nodes})
+    statements = [part for part in walk_scope(scope) if isinstance(part, (ast.Assign, ast.AugAssign))]
+    for each in sorted(statements, key=lambda part: part.lineno):
+        if rows.reach(each.value):
+            rows.names |= stored_names(walk(each))
+    found: Asks | None = None
+    for call in (part for part in walk_scope(scope) if isinstance(part, ast.Call)):
+        name = last_name(call.func)
+        owner = call.func.value if isinstance(call.func, ast.Attribute) and site.resolve(call.func) is None else None
+        given = [owner, *call.args] if owner is not None else call.args
+        if not given or not rows.reach(given[0]):
+            continue
+        if name in _BREAK:
+            return Asks(f"`{short(call)}` asks how many there are, and the graph breaks there", False)
+        whole = name in _FAIL_WHOLE and len(given) == 1 and not call.keywords
+        if (name in _FAIL or whole) and not site.no_grad:
+            found = Asks(f"`{short(call)}` asks how many there are, and its gradient cannot be compiled", True)
+    return found
+
+
+class _Rows:
+    """Expressions and names that hold as many rows as the data says."""
+
+    def __init__(self, nodes: set[int]) -> None:
+        self._nodes = nodes
+        self.names: set[str] = set()
+
+    def reach(self, node: ast.AST) -> bool:
+        """True where the rows come through to an expression, as many as they were."""
+        if id(node) in self._nodes or (isinstance(node, ast.Name) and node.id in self.names):
+            return True
+        if isinstance(node, ast.Call):
+            name, owner = last_name(node.func), [node.func.value] if isinstance(node.func, ast.Attribute) else []
+            whole = len(node.args) == (self.reach(node.args[0]) if node.args else 0) and not node.keywords
+            if name in _SETTLE or (name in _REDUCE and whole):
+                return False
+            return any(map(self.reach, [*owner, *node.args]))
+        if isinstance(node, ast.Attribute) and node.attr in torch_api.PYTHON_ATTRIBUTES:
+            return False
+        return not isinstance(node, (ast.Compare, ast.Lambda)) and any(map(self.reach, children(node)))
