@@ -238,3 +238,15 @@ def test_a_number_that_is_counted_up_is_told_apart_while_tracing() -> None:
     text = fixed(embedded(body, _SOURCE), opaque=True)[0]
     assert _AS_ONE in text
     equal_when_compiled(text)
+
+
+def test_constructors_of_old_code_have_no_effects() -> None:
+    body = """
+    order = torch.autograd.Variable(torch.FloatTensor([0, 0, 0, 0]), requires_grad=False)
+    for k in torch.unique(h.round()):
+        order[0] = float(k)
+    return self.lin(h) * order
+    """
+    text = fixed(embedded(body, _SOURCE), opaque=True, select=("GM801",))[0]
+    assert _AS_ONE in text
+    equal_when_compiled(text)

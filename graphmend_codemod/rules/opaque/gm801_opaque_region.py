@@ -155,7 +155,7 @@ def untraced_call(site: Site, statement: ast.stmt) -> Diagnostic | None:
         each = untraced.break_at(site, node)
         if each is not None and any(part is node for part in untraced.evaluated(site, statement)):
             solved = _assignment(site, statement, each) or _drawn(site, statement, each)
-            return _function(site, each) if solved is None else solved
+            return _with_others(site, each, _function(site, each)) if solved is None else solved
     return None
 
 
@@ -205,6 +205,7 @@ def untraced_test(site: Site, statement: ast.If | ast.While | ast.Assert) -> Dia
             found = Diagnostic(each.message, edit=data_loops.edit(site, statement))
         except NotProven as reason:
             found = Diagnostic(each.message, declined=f"{found.declined}; {reason}")
+    found = _with_others(site, each, found)
     # Other rules have reasons for a test of a tensor; this one is added to them where operators are asked for.
     return None if known and found.edit is None and not site.settings.opaque else found
 
@@ -227,12 +228,21 @@ def recorded_statement(site: Site, statement: ast.stmt) -> Diagnostic | None:
 
 
 def _function(site: Site, each: Untraced) -> Diagnostic:
-    from graphmend_codemod.rules.proofs.outlining import opaque_function, outlined_statements
+    from graphmend_codemod.rules.proofs.outlining import opaque_function
 
     try:
         return Diagnostic(each.message, edit=opaque_function.edit(site))
     except NotProven as reason:
-        with contextlib.suppress(NotProven):
-            return Diagnostic(each.message, edit=outlined_statements.edit(site))
         advice = f"{each.advice}; " if each.advice else ""
         return Diagnostic(each.message, declined=f"{advice}no opaque operator: {reason}")
+
+
+def _with_others(site: Site, each: Untraced, found: Diagnostic) -> Diagnostic:
+    """The verdict; where it has no edit, the statement as one operator, with as few others as that takes."""
+    if found.edit is not None:
+        return found
+    from graphmend_codemod.rules.proofs.outlining import outlined_statements
+
+    with contextlib.suppress(NotProven):
+        return Diagnostic(each.message, edit=outlined_statements.edit(site))
+    return found

@@ -39,8 +39,11 @@ def of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:
         return aliasing.Effect()
     if name is not None and "." not in name:
         effect = aliasing.of_operator(name, call)
-        fine = effect.known or name in torch_api.RETURNS_TENSOR or name in {"is_tensor", "is_floating_point", "Tensor"}
+        fine = effect.known or name in torch_api.RETURNS_TENSOR or name in {"is_tensor", "is_floating_point"}
+        fine = fine or name == "Tensor" or f"torch.{name}" in torch_api.TENSOR_TYPES
         return effect if effect.known else aliasing.Effect(shares=tuple(call.args), known=fine)
+    if qualified in torch_api.VARIABLE:
+        return aliasing.Effect(shares=tuple(call.args))
     builtin = qualified.removeprefix("builtins.") if qualified.startswith("builtins.") else ""
     if builtin in _BUILTINS or (qualified.startswith(_ARRAYS) and not qualified.startswith("numpy.random.")):
         return aliasing.Effect(shares=tuple(call.args))
@@ -60,7 +63,8 @@ def demand_one_value(site: Site, name: str) -> None:
 def check_gradient(site: Site, function: FunctionNode) -> None:
     """NotProven for what an operator does not hand out, or what a gradient cannot run again."""
     for part in walk(function):
-        if isinstance(part, ast.keyword) and part.arg == "requires_grad":
+        off = isinstance(part, ast.keyword) and isinstance(part.value, ast.Constant) and part.value.value is False
+        if isinstance(part, ast.keyword) and part.arg == "requires_grad" and not off:
             raise NotProven("it makes a tensor that requires gradients, which an operator does not hand out")
         if isinstance(part, ast.Attribute) and part.attr in _NOT_AGAIN and not site.no_grad:
             raise NotProven(f"a gradient cannot run `.{part.attr}()` again; write `.tolist()`")
