@@ -242,9 +242,9 @@ def test_a_number_that_is_counted_up_is_told_apart_while_tracing() -> None:
 
 def test_constructors_of_old_code_have_no_effects() -> None:
     body = """
-    order = torch.autograd.Variable(torch.FloatTensor([0, 0, 0, 0]), requires_grad=False)
+    order = torch.zeros(4)
     for k in torch.unique(h.round()):
-        order[0] = float(k)
+        order[torch.autograd.Variable(torch.LongTensor([0, 2]), requires_grad=False)] = float(k)
     return self.lin(h) * order
     """
     text = fixed(embedded(body, _SOURCE), opaque=True, select=("GM801",))[0]
