@@ -244,7 +244,7 @@ def test_constructors_of_old_code_have_no_effects() -> None:
     body = """
     order = torch.zeros(4)
     for k in torch.unique(h.round()):
-        order[torch.autograd.Variable(torch.LongTensor([0, 2]), requires_grad=False)] = float(k)
+        order[torch.autograd.Variable(torch.LongTensor([0, 2]), requires_grad=False)] = float(k.detach())
     return self.lin(h) * order
     """
     text = fixed(embedded(body, _SOURCE), opaque=True, select=("GM801",))[0]
