@@ -159,16 +159,6 @@ class SiteText:
         lines = [f"    {'and ' if number else ''}{each}" for number, each in enumerate(apart)]
         return "\n".join([f"{word} not (" if negated else f"{word} (", *lines, "):"])
 
-    def negated(self, conditions: Sequence[str]) -> str:
-        """`not (...)` as a condition of a header, one a line where they are too long for one."""
-        conditions = [*dict.fromkeys(conditions)]
-        line = f"not ({' and '.join(conditions)})"
-        if not self.is_too_long(self.indentation(1) + len(f"and {line}")):
-            return line
-        inside = [f"{'and ' if number else ''}{each}" for number, each in enumerate(conditions)]
-        indented = "".join(f"\n        {each}".replace("\n    )", "\n        )") for each in inside)
-        return f"not ({indented}\n    )"
-
     def call(self, before: str, arguments: list[str], *, deeper: int = 0, after: str = ")") -> str:
         """`before` + arguments + `after`, broken the way black breaks a call where one line would be too long.
 

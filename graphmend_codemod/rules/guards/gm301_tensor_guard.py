@@ -52,7 +52,7 @@ from graphmend_codemod.rules.guards import checking_calls
 from graphmend_codemod.rules.guards.device_check import DeviceCheck
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, fails_early, reads_tensor, split
 from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
-from graphmend_codemod.rules.proofs.conditions.trace_time_conditions import asked_of_bytes, bool_checks, tensor_checks
+from graphmend_codemod.rules.proofs.conditions.trace_time_conditions import asked_of_bytes, tensor_checks
 from graphmend_codemod.rules.proofs.exceptions import message_of, swallowing
 from graphmend_codemod.rules.proofs.logging.log_calls import find_log_call, why_it_is_read
 from graphmend_codemod.rules.proofs.logging.log_guard import effect, without_messages
@@ -204,7 +204,7 @@ def assertion(site: Site, node: ast.Assert) -> Diagnostic | None:
 
 
 def _facts(site: Site, condition: Condition, early: bool) -> list[str]:
-    """What the header asks for: that tensors are tensors, and that what decides is bool. Raises NotProven.
+    """What the header asks for: that tensors are tensors. Raises NotProven.
 
     Where a check fails `early`, what eager mode skips may raise: it skips it only to raise itself.
     """
@@ -213,11 +213,8 @@ def _facts(site: Site, condition: Condition, early: bool) -> list[str]:
         for suspect in untraced.suspects(site).of(site.place.statement):
             if id(suspect) in inside and (other := untraced.break_at(site, suspect)) is not None:
                 raise NotProven(f"`{speculation.short(other.node)}` in its test breaks the graph too; fix that first")
-    tensors = list(condition.tensors)
-    alone = len(tensors) == 1 and asked_of_bytes(site, tensors[0]) is not None
-    bools = [] if alone else bool_checks(site, tensors)
     facts = [fact for fact in condition.facts if not early or fact not in condition.if_skipped]
-    return list(dict.fromkeys([*tensor_checks(site, tensors), *facts, *bools]))
+    return list(dict.fromkeys([*tensor_checks(site, list(condition.tensors)), *facts]))
 
 
 def _why_not(site: Site, condition: Condition, early: bool, *, nested: bool = False) -> str | None:

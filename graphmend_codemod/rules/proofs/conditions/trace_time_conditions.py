@@ -9,8 +9,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.patterns import asks_identity, is_not
-from graphmend_codemod.analysis.scope import walk
-from graphmend_codemod.analysis.values import BOOL, ValueKind, is_floating_dtype
+from graphmend_codemod.analysis.values import ValueKind, is_certainly_no_byte
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
@@ -93,28 +92,6 @@ def asked_of_bytes(site: Site, node: ast.expr) -> tuple[ast.expr, bool] | None:
     return node, negated
 
 
-def bool_checks(site: Site, nodes: list[ast.expr]) -> list[str]:
-    """Conditions under which `any()` and `all()` in these expressions return bool: of uint8 both are uint8. Raises
-    NotProven."""
-    found: list[str] = []
-    for node in nodes:
-        for part in walk(node):
-            if not isinstance(part, ast.Call) or site.value(part).dtype != BOOL:
-                continue
-            reduced = _reduced(site, part)
-            if reduced is None or _never_bytes(site, reduced):
-                continue
-            source = _same_dtype(site, reduced)
-            if not _is_cheap(source):
-                text = site.text(part)
-                raise NotProven(
-                    f"`{text}` is uint8 if `{site.text(source)}` is; "
-                    f"compare it with 0 first: `{site.text(source)} != 0`"
-                )
-            found.append(f"{site.text(source)}.dtype != {site.torch}.uint8")
-    return list(dict.fromkeys(found))
-
-
 def _reduced(site: Site, call: ast.Call) -> ast.expr | None:
     """`x` for `x.any()` and `torch.any(x)`."""
     name, given = site.operation(call)
@@ -122,18 +99,5 @@ def _reduced(site: Site, call: ast.Call) -> ast.expr | None:
 
 
 def _never_bytes(site: Site, node: ast.expr) -> bool:
-    if isinstance(node, ast.Compare) and not asks_identity(node):
-        return True
-    dtype = site.value(node).dtype
-    return dtype is not None and (dtype.startswith("torch.") or is_floating_dtype(dtype)) and dtype != "torch.uint8"
-
-
-def _same_dtype(site: Site, node: ast.expr) -> ast.expr:
-    """The name or attribute behind subscripts and reductions by `any` and `all`, which keep the dtype."""
-    while True:
-        if isinstance(node, ast.Subscript):
-            node = node.value
-        elif isinstance(node, ast.Call) and (inner := _reduced(site, node)) is not None:
-            node = inner
-        else:
-            return node
+    compares = isinstance(node, ast.Compare) and not asks_identity(node)
+    return compares or is_certainly_no_byte(site.value(node).dtype)

@@ -16,7 +16,7 @@ from graphmend_codemod.rules.framework.edits import in_front, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition
-from graphmend_codemod.rules.proofs.conditions.trace_time_conditions import bool_checks, tensor_checks
+from graphmend_codemod.rules.proofs.conditions.trace_time_conditions import tensor_checks
 from graphmend_codemod.rules.proofs.conditions.type_conditions import asked_below, tensor_facts, tensors_below
 from graphmend_codemod.rules.proofs.numbers.kept_operands import held_by_half
 
@@ -69,7 +69,6 @@ def kept_choice(site: Site, node: ast.If | ast.IfExp, condition: Condition, what
     if anchor is None:
         raise NotProven(f"`{what.name}` is a number, and no tensor in the test has a name")
     facts = [*tensor_checks(site, list(condition.tensors)), *condition.facts]
-    facts += bool_checks(site, list(condition.tensors))
     for there, other in beside:
         if there.value(other).dtype == site.place.env[anchor].dtype:
             continue  # computed from what is asked for already

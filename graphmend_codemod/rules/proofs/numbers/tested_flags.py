@@ -11,7 +11,7 @@ from graphmend_codemod.rules.framework.edits import holding, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
-from graphmend_codemod.rules.proofs.conditions.trace_time_conditions import bool_checks, tensor_checks
+from graphmend_codemod.rules.proofs.conditions.trace_time_conditions import tensor_checks
 from graphmend_codemod.rules.proofs.number_read import number_read
 from graphmend_codemod.rules.proofs.numbers.scalar_uses import is_served
 from graphmend_codemod.rules.proofs.numbers.tested_numbers import tests_of
@@ -35,7 +35,6 @@ def kept_flag(site: Site, node: ast.Assign) -> Edit | None:
         return None
     try:
         asked = [*tensor_checks(site, list(condition.tensors)), *condition.facts]
-        asked += bool_checks(site, list(condition.tensors))
     except NotProven:
         return None
     static = [site.operand_of_and(operand) for operand in condition.static]

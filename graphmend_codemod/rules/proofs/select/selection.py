@@ -141,11 +141,6 @@ class Selection:
         """Assignments that only the branches themselves read."""
         return [item for arm in self.arms for item in arm.assignments if item.name not in self.names]
 
-    @property
-    def assigned(self) -> set[str]:
-        """All names that the branches assign."""
-        return {item.name for arm in self.arms for item in arm.assignments}
-
     def check_form(self) -> None:
         """NotProven when names depend on each other in a way that one select a name cannot express."""
         names = self.names
