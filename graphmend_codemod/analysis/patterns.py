@@ -77,6 +77,11 @@ def all_given(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(word.value for word in call.keywords)]
 
 
+def has_stars(call: ast.Call) -> bool:
+    """True for `f(*a)` and `f(**b)`."""
+    return any(isinstance(each, ast.Starred) for each in call.args) or any(word.arg is None for word in call.keywords)
+
+
 def given_by_name(call: ast.Call, order: Iterable[str]) -> dict[str, ast.expr]:
     """What a call is given, by the names of its parameters in `order`; stars are not looked into."""
     found = dict(zip(order, call.args, strict=False))

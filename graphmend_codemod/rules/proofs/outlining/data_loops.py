@@ -19,6 +19,7 @@ from graphmend_codemod.rules.framework.edits import asks_compiler, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
+from graphmend_codemod.rules.proofs.outlining import held_functions
 from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, functions, moved, test
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.result_shapes import READ_DATA
@@ -77,7 +78,7 @@ def _check_effects(site: Site, loop: ast.While, names: list[str]) -> None:
         if not isinstance(statement, (ast.Assign, ast.Return, ast.Expr)):
             raise NotProven(f"`{speculation.short(statement)}` in a round may depend on data")
         for part in walk(statement):
-            called = effects.plain(part.func) if isinstance(part, ast.Call) else None
+            called = held_functions.plain(site, part.func) if isinstance(part, ast.Call) else None
             if called is not None and id(called) not in seen:
                 seen.add(id(called))
                 todo += called.body

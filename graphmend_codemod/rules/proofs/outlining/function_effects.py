@@ -102,7 +102,7 @@ class FunctionEffects:
             return None
         if node.attr not in self._tried:
             names = held_functions.attribute_values(self._site, node.attr)
-            proven = held_functions.first_proven(names, self.plain, lambda each: self.changed(each, depth + 1))
+            proven = held_functions.first_proven(self._site, names, lambda each: self.changed(each, depth + 1))
             self._tried[node.attr] = proven
         name, function = self._tried[node.attr] or ("", None)
         if function is not None:
@@ -123,22 +123,6 @@ class FunctionEffects:
             return None
         self.methods = True
         return found
-
-    def plain(self, name: ast.expr) -> FunctionNode | None:
-        """The function of this file that a plain name stands for."""
-        if not isinstance(name, ast.Name):
-            return None
-        summary = self._site.summary
-        if all(each.qualname != name.id for each in summary.functions):
-            return None  # before the whole file is parsed for it
-        found = [
-            each.node
-            for each in calls_in(self._site.source.text).definitions.values()
-            if each.qualname == name.id and not each.owner
-        ]
-        bound = [each for each in summary.bindings if each.name == name.id and each.kind != "function"]
-        written = any(each.name == name.id and not each.receiver for each in summary.writes)
-        return found[0] if len(found) == 1 and not found[0].decorator_list and not bound and not written else None
 
 
 class _Body(NameOrigins):
@@ -306,12 +290,15 @@ class _Body(NameOrigins):
         if isinstance(node, ast.Name):
             if node.id in self._parameters | self.stored:
                 return self._given.get(node.id)
-            return self._effects.plain(node)
+            return held_functions.plain(self._site, node)
         return self._effects.attribute(node, self._own, self._depth)
 
     def _handed(self, function: FunctionNode, call: ast.Call) -> dict[str, FunctionNode]:
         """The functions of this file that a call hands to parameters which the function calls."""
-        found = {name: self._effects.plain(each) for name, each in held_functions.defaults(function, call).items()}
+        found = {
+            name: held_functions.plain(self._site, each)
+            for name, each in held_functions.defaults(function, call).items()
+        }
         found |= {name: self._function(each) for name, each in held_functions.handed(function, call).items()}
         return {name: node for name, node in found.items() if node is not None}
 

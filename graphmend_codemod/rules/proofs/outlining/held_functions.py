@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import given_by_name, stored_names
+from graphmend_codemod.analysis.patterns import given_by_name, has_stars, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -32,14 +32,29 @@ def attribute_values(site: Site, attribute: str) -> Iterator[ast.Name]:
         yield from (each for each in ways if isinstance(each, ast.Name))
 
 
+def plain(site: Site, name: ast.expr) -> FunctionNode | None:
+    """The function of this file that a plain name stands for."""
+    if not isinstance(name, ast.Name):
+        return None
+    summary = site.summary
+    if all(each.qualname != name.id for each in summary.functions):
+        return None  # before the whole file is parsed for it
+    found = [
+        each.node
+        for each in calls_in(site.source.text).definitions.values()
+        if each.qualname == name.id and not each.owner
+    ]
+    bound = [each for each in summary.bindings if each.name == name.id and each.kind != "function"]
+    written = any(each.name == name.id and not each.receiver for each in summary.writes)
+    return found[0] if len(found) == 1 and not found[0].decorator_list and not bound and not written else None
+
+
 def first_proven(
-    candidates: Iterator[ast.Name],
-    lookup: Callable[[ast.expr], FunctionNode | None],
-    check: Callable[[FunctionNode], object],
+    site: Site, candidates: Iterator[ast.Name], check: Callable[[FunctionNode], object]
 ) -> tuple[str, FunctionNode] | None:
     """The first candidate that is a function of this file and that passes `check`, which raises NotProven."""
     for name in candidates:
-        function = lookup(name)
+        function = plain(site, name)
         if function is None:
             continue
         try:
@@ -48,11 +63,6 @@ def first_proven(
             continue
         return name.id, function
     return None
-
-
-def has_stars(call: ast.Call) -> bool:
-    """True for `f(*a)` and `f(**b)`."""
-    return any(isinstance(each, ast.Starred) for each in call.args) or any(word.arg is None for word in call.keywords)
 
 
 def handed(function: FunctionNode, call: ast.Call) -> dict[str, ast.expr]:

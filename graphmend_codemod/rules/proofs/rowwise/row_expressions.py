@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import written_integer
+from graphmend_codemod.analysis.patterns import has_stars, written_integer
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.proofs.rowwise.row_values import (
@@ -257,8 +257,7 @@ class RowExpressions:
 
     def call(self, node: ast.Call) -> Held:
         """A call of a function of torch, of Python, or of this module."""
-        stars = any(isinstance(each, ast.Starred) for each in node.args) or any(w.arg is None for w in node.keywords)
-        if stars:
+        if has_stars(node):
             return self.unread(node)
         qualified = None if (dotted(node.func) or "").partition(".")[0] in self.env else self.qualified(node.func)
         if qualified in torch_api.COMPILING_PREDICATES and not node.args:
