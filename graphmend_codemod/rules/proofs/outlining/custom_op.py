@@ -182,6 +182,12 @@ def moved(site: Site, statements: Sequence[ast.stmt]) -> str:
     return text
 
 
+KNOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
+"""Functions that may read any local of the function that calls them."""
+OF_A_CLASS = frozenset({"super", "__class__"})
+"""Words that mean something in a method alone."""
+
+
 def demand_movable(
     nodes: Iterable[ast.AST], leaves: tuple[type[ast.AST], ...], forms: tuple[type[ast.AST], ...], words: frozenset[str]
 ) -> None:
@@ -205,6 +211,8 @@ def demand_own_names(site: Site, bound: Iterable[str], used: AbstractSet[str]) -
     for part in walk_scope(scope.node):
         if isinstance(part, SCOPES) and (known := all_names(part) & used):
             raise NotProven(f"a nested function uses `{min(known)}`")
+        if isinstance(part, ast.Name) and part.id in KNOWS_NAMES and not scope.is_local(part.id):
+            raise NotProven(f"`{part.id}` in the function may read local variables of the loop")
 
 
 def is_bound_before(site: Site, name: str, kinds: tuple[type[ast.stmt], ...]) -> bool:

@@ -19,9 +19,13 @@ from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
+    KNOWS_NAMES,
+    OF_A_CLASS,
     call,
     definition_before,
+    demand_movable,
     functions,
+    is_bound_before,
     moved,
     one_operator,
     operator_name,
@@ -33,11 +37,10 @@ from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes,
 
 _COMMENT = "# torch.compile cannot trace these statements: it calls them as one operator."
 _MOST = 8
-_LEAVES = (
+_FORMS = (
     *(ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal, ast.Delete),
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom),
 )
-_KNOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec", "super", "__class__"})
 _CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.set_grad_enabled", "torch.autocast"})
 
 
@@ -110,7 +113,7 @@ def _check_alone(site: Site, statement: ast.stmt) -> None:
 
     def look() -> str:
         try:
-            _check_forms(statement)
+            demand_movable(walk(statement), (), _FORMS, KNOWS_NAMES | OF_A_CLASS)
             _Names(site, [statement]).effects()
         except NotProven as reason:
             return str(reason)
@@ -118,15 +121,6 @@ def _check_alone(site: Site, statement: ast.stmt) -> None:
 
     if reason := site.remembered("moved into an operator", statement, look, anywhere=True):
         raise NotProven(reason)
-
-
-def _check_forms(statement: ast.stmt) -> None:
-    for part in walk(statement):
-        if isinstance(part, _LEAVES):
-            raise NotProven(f"`{short(part)}` cannot be moved into a function")
-        word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
-        if word in _KNOWS_NAMES or (word.startswith("__") and not word.endswith("__")):
-            raise NotProven(f"`{word}` has another meaning in another function")
 
 
 class _Names:
@@ -322,25 +316,13 @@ def _head(name: str, given: Sequence[str]) -> str:
 
 def _is_bound(site: Site, name: str) -> bool:
     """True for a local that certainly has a value where the statements begin."""
-    scope = site.evaluator.scope
-    if any(isinstance(part, ast.Delete) and name in stored_names(walk(part)) for part in walk_scope(scope.node)):
-        return False
-    if any(each.arg == name for each in parameters(scope.node)) or site.is_bound(name):
+    if is_bound_before(site, name, (ast.Assign, ast.AugAssign)):
         return True
-    for body, position in site.place.blocks:
-        for statement in body[:position]:
-            if isinstance(statement, (ast.Assign, ast.AugAssign)) and name in stored_names(walk(statement)):
-                return True
-        around = body[position]
-        if isinstance(around, ast.For) and site.place.blocks[-1][0] is not body and name in _targets(around):
-            return True
-    return False
-
-
-def _targets(loop: ast.For) -> set[str]:
-    return {part.id for part in walk(loop.target) if isinstance(part, ast.Name)} | (
-        {loop.target.id} if isinstance(loop.target, ast.Name) else set()
-    )
+    if any(isinstance(part, ast.Delete) for part in walk_scope(site.evaluator.scope.node)):
+        return False
+    bodies = [body for body, _ in site.place.blocks]
+    loops = [each for each in site.place.parents if isinstance(each, ast.For) and any(each.body is b for b in bodies)]
+    return any(isinstance(part, ast.Name) and part.id == name for each in loops for part in walk(each.target))
 
 
 class _Shapes(ResultShapes):

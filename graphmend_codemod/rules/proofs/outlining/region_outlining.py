@@ -20,6 +20,7 @@ from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
+    OF_A_CLASS,
     call,
     definition_before,
     demand_movable,
@@ -35,8 +36,6 @@ from graphmend_codemod.rules.proofs.outlining.texts.layers import HOLDS_ONLY
 
 _LEAVES = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
 _FORMS = (*SCOPES, ast.AsyncWith, ast.Try, ast.Match, ast.Import, ast.ImportFrom, ast.Delete, ast.NamedExpr)
-_KNOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
-_OF_A_CLASS = frozenset({"super", "__class__"})
 _NUMBERS = frozenset({AttributeKind.CONSTANT, AttributeKind.CONFIG, AttributeKind.ARGUMENT})
 _FURTHER = 6
 _TEST = "if torch.compiler.is_dynamo_compiling() and "
@@ -83,13 +82,10 @@ class Region:
             raise NotProven("the loop is in a static method or a nested function")
         if not method and isinstance(scope.node, ast.AsyncFunctionDef):
             raise NotProven("the function is asynchronous")
-        demand_movable(self.effects.nodes, _LEAVES, _FORMS, _OF_A_CLASS)
+        demand_movable(self.effects.nodes, _LEAVES, _FORMS, OF_A_CLASS)
         for part in self.effects.nodes:
             if isinstance(part, ast.With) and not all(_is_no_grad(self.site, item) for item in part.items):
                 raise NotProven(f"`{speculation.short(part)}` in the loop cannot be moved into a function")
-        for part in walk_scope(scope.node):
-            if isinstance(part, ast.Name) and part.id in _KNOWS_NAMES and not scope.is_local(part.id):
-                raise NotProven(f"`{part.id}` in the function may read local variables of the loop")
         demand_own_names(self.site, self.effects.stored, self.effects.stored)
 
     def _loads(self) -> Iterator[ast.Name]:

@@ -28,7 +28,7 @@ from graphmend_codemod.rules.proofs.outlining.texts.numbers import (
     SCHEMAS,
     TEXTS,
 )
-from graphmend_codemod.rules.proofs.outlining.unknown_counts import asked_of
+from graphmend_codemod.rules.proofs.outlining.unknown_counts import unanswered
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.calls import sizes
 from graphmend_codemod.rules.proofs.untraced.evidence import is_number, may_be_mask
@@ -93,12 +93,9 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     avoided: list[str] = []
     if why is None:
         avoided, why = _avoided(site, statement, is_number=is_number)
-    unsized = [node for node, text in written if _CHOOSES.search(text)]
-    asks = asked_of(site, unsized) if why is None else None
-    bases = [_chosen_from(site, node) for node in unsized]
-    kept_off = asks is not None and asks.gradient and None not in bases
-    if asks is not None and not kept_off:
-        why = asks.why
+    off: list[str] = []
+    if why is None:
+        why, off = unanswered(site, [node for node, text in written if _CHOOSES.search(text)])
     reason = f"{why}; manually compute all elements and select with `torch.where`" if why is not None else None
     if fraction is not None:
         why = f"`{short(fraction)}` is no whole number, and the graph breaks where such a number is read"
@@ -107,11 +104,8 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     boxes = [some for each in breaks if (some := kept(site, each.node)) is not None]
     asked += [each for some in boxes for each in some.conditions]
     needed = [*(helpers(site, names) if names else ()), *(each for some in boxes for each in some.helpers)]
-    if kept_off:
-        bare = dict.fromkeys(name for base in bases for name in base or ())
-        asked += [f"not ({site.torch}.is_grad_enabled() and {name}.requires_grad)" for name in bare]
-    conditions = tuple(dict.fromkeys([*avoided, *asked]))
-    return Captured(first, reason, tuple(written), tuple(dict.fromkeys(needed)), conditions, kept_off)
+    conditions = tuple(dict.fromkeys([*avoided, *asked, *off]))
+    return Captured(first, reason, tuple(written), tuple(dict.fromkeys(needed)), conditions, bool(off))
 
 
 def rewritten(site: Site, statement: ast.stmt, found: Captured, deeper: int) -> Iterator[str | Original]:
@@ -269,14 +263,6 @@ def _index(site: Site, node: ast.expr) -> str:
         return site.text(node)
     bounds = ["None" if each is None else site.text(each) for each in (node.lower, node.upper)]
     return f"slice({', '.join([*bounds, *([site.text(node.step)] if node.step is not None else [])])})"
-
-
-def _chosen_from(site: Site, node: ast.expr) -> list[str] | None:
-    """The tensors that `x.view(-1)[mask]` and `torch.masked_select(x, mask)` choose from; None if one has no name."""
-    given = node.args[:1] if isinstance(node, ast.Call) else [getattr(node, "value", node)]
-    names = [part for each in given for part in walk(each) if isinstance(part, ast.Name)]
-    values = [(part.id, site.value(part)) for part in names if not site.value(part).is_python]
-    return [name for name, _ in values] if values and all(value.is_tensor for _, value in values) else None
 
 
 def _can_be_exchanged(statement: ast.stmt, written: Sequence[tuple[ast.expr, str]]) -> bool:

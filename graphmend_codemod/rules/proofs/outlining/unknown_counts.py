@@ -30,14 +30,37 @@ _SETTLE = torch_api.name_set(
 )
 
 
-class Asks(NamedTuple):
+def unanswered(site: Site, nodes: Collection[ast.expr]) -> tuple[str | None, list[str]]:
+    """Why what these expressions choose cannot go where it goes in the function, or what has to hold for it.
+
+    Where a gradient alone would ask how many rows there are, what they are chosen from may need none.
+    """
+    asks = _asked_of(site, nodes)
+    if asks is None:
+        return None, []
+    bases = [_chosen_from(site, node) for node in nodes]
+    if not asks.gradient or None in bases:
+        return asks.why, []
+    names = dict.fromkeys(name for base in bases for name in base or ())
+    return None, [f"not ({site.torch}.is_grad_enabled() and {name}.requires_grad)" for name in names]
+
+
+def _chosen_from(site: Site, node: ast.expr) -> list[str] | None:
+    """The tensors that `x.view(-1)[mask]` and `torch.masked_select(x, mask)` choose from; None if one has no name."""
+    given = node.args[:1] if isinstance(node, ast.Call) else [getattr(node, "value", node)]
+    names = [part for each in given for part in walk(each) if isinstance(part, ast.Name)]
+    values = [(part.id, site.value(part)) for part in names if not site.value(part).is_python]
+    return [name for name, _ in values] if values and all(value.is_tensor for _, value in values) else None
+
+
+class _Asks(NamedTuple):
     """Why rows cannot go where they go; with `gradient`, where a gradient is made of it alone."""
 
     why: str
     gradient: bool
 
 
-def asked_of(site: Site, nodes: Collection[ast.expr]) -> Asks | None:
+def _asked_of(site: Site, nodes: Collection[ast.expr]) -> _Asks | None:
     """What asks how many rows these expressions choose, and would not get an answer; None where nothing does."""
     scope = site.evaluator.scope.node
     rows = _Rows({id(node) for node in nodes})
@@ -45,7 +68,7 @@ def asked_of(site: Site, nodes: Collection[ast.expr]) -> Asks | None:
     for each in sorted(statements, key=lambda part: part.lineno):
         if rows.reach(each.value):
             rows.names |= stored_names(walk(each))
-    found: Asks | None = None
+    found: _Asks | None = None
     for call in (part for part in walk_scope(scope) if isinstance(part, ast.Call)):
         name = last_name(call.func)
         owner = call.func.value if isinstance(call.func, ast.Attribute) and site.resolve(call.func) is None else None
@@ -53,10 +76,10 @@ def asked_of(site: Site, nodes: Collection[ast.expr]) -> Asks | None:
         if not given or not rows.reach(given[0]):
             continue
         if name in _BREAK:
-            return Asks(f"`{short(call)}` asks how many there are, and the graph breaks there", False)
+            return _Asks(f"`{short(call)}` asks how many there are, and the graph breaks there", False)
         whole = name in _FAIL_WHOLE and len(given) == 1 and not call.keywords
         if (name in _FAIL or whole) and not site.no_grad:
-            found = Asks(f"`{short(call)}` asks how many there are, and its gradient cannot be compiled", True)
+            found = _Asks(f"`{short(call)}` asks how many there are, and its gradient cannot be compiled", True)
     return found
 
 
