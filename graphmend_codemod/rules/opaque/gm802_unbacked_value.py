@@ -24,9 +24,9 @@ refused while it is compiled. Elsewhere numbers with a fraction, and booleans ev
 where the source tells that a tensor holds them nothing is written, and otherwise the header asks for its dtype if it
 can.
 
-Some operators ask how many rows there are, such as `torch.logsumexp`, `chunk` and `roll`: where rows that a mask chooses
-go into one, nothing is written. Of others the gradient alone asks (`cumsum`, `prod`, `std` of all elements): there
-GM801 makes the statements one operator, and where it cannot, the header asks that no gradient is needed.
+Some operators ask how many rows there are, such as `torch.logsumexp`, `chunk` and `roll`: where rows that a mask
+chooses go into one, nothing is written. Of others the gradient alone asks (`cumsum`, `prod`, `std` of all elements):
+there GM801 makes the statements one operator, and where it cannot, the header asks that no gradient is needed.
 
 A number is followed into the functions of the module that get it. Where one of them tests it, or looks it up in a list,
 nothing is written: torch 2.13 ends compiled code with an error there.
