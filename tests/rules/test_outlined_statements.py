@@ -182,6 +182,8 @@ _LOOP = "for k in torch.unique(h.round()):\n    w[h.round() == k] = float(k)\n"
         # somebody catches what it raises
         f"try:\n    w = torch.ones_like(h)\n    {_LOOP.replace(chr(10), chr(10) + '    ').rstrip()}\n"
         "except RuntimeError:\n    w = h\nprint(w)\nreturn w * h",
+        # nothing that goes in is a tensor
+        "n = 3\nsource = torch.Generator()\nprint(source)\nw = torch.rand(n, generator=source)\nreturn w[0] * h",
         # a dict
         "w = torch.ones_like(h)\nmore = {'h': h}\nprint(more)\nif torch.unique(more['h']).numel() > 2:\n"
         "    w = w * 2\nprint(w)\nreturn w * h",

@@ -420,7 +420,15 @@ def test_what_asks_how_many_rows_there_are_is_left_alone(lines: tuple[str, ...],
 
 
 @pytest.mark.parametrize(
-    "line", ["rows.exp().std()", "rows.prod()", "rows.cumsum(0).sum()", "rows.mean().prod()", "torch.norm(rows)"]
+    "line",
+    [
+        "rows.exp().std()",
+        "rows.prod()",
+        "rows.cumsum(0).sum()",
+        "rows.mean().prod()",
+        "torch.norm(rows)",
+        "rows.chunk(2, dim=1)[0].norm()",
+    ],
 )
 def test_a_gradient_that_cannot_be_compiled_is_asked_for(line: str) -> None:
     source = _model("rows = x[x[:, 0] > 0]", f"return {line} + x")

@@ -34,6 +34,7 @@ from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEf
 from graphmend_codemod.rules.proofs.outlining.library_effects import check_gradient
 from graphmend_codemod.rules.proofs.outlining.opaque_function import numbers_read
 from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes, empty_results
+from graphmend_codemod.rules.proofs.untraced.guesses import seems_tensor
 
 _COMMENT = "# torch.compile cannot trace these statements: it calls them as one operator."
 _MOST = 8
@@ -228,12 +229,15 @@ class _Region:
         return found
 
     def _check_given(self) -> None:
-        if not self.given:
+        parts = [part for each in self.statements for part in walk(each) if isinstance(part, ast.Name)]
+        if not any(part.id in self.given and seems_tensor(self.site, part) for part in parts):
             raise NotProven("the statements read no tensor that has a name")
         for name in self.given:
             if not _is_bound(self.site, name):
                 raise NotProven(f"`{name}` may be unbound before the statements")
         for part in (part for each in self.statements for part in walk(each)):
+            if isinstance(part, ast.keyword) and part.arg == "generator":
+                raise NotProven(f"`{short(part.value)}` is a generator, which an operator does not take")
             if isinstance(part, ast.Subscript) and _looks_up_a_word(part) and root_of(part) in self.given:
                 raise NotProven(f"`{root_of(part)}` is a dict, which an operator does not take")
         facts = self.site.evaluator.scope.class_facts

@@ -20,6 +20,8 @@ _BREAK = torch_api.name_set(
     """logsumexp batch_norm instance_norm roll cdist diff chunk cummax cummin split tensor_split cov corrcoef trapezoid
     max_pool1d max_pool2d adaptive_avg_pool1d adaptive_avg_pool2d"""
 )
+_ALONG = torch_api.name_set("diff chunk split tensor_split trapezoid")
+"""Those of them that ask only along the dimension that they are given, which is the first where they are given none."""
 _FAIL = torch_api.name_set("cumsum cumprod logcumsumexp prod svd svdvals pinv")
 _FAIL_WHOLE = torch_api.name_set("std var std_mean var_mean squeeze")
 """Those of them that do so where they are given no dimension."""
@@ -75,12 +77,18 @@ def _asked_of(site: Site, nodes: Collection[ast.expr]) -> _Asks | None:
         given = [owner, *call.args] if owner is not None else call.args
         if not given or not rows.reach(given[0]):
             continue
-        if name in _BREAK:
+        if name in _BREAK and not (name in _ALONG and _along_another(call)):
             return _Asks(f"`{short(call)}` asks how many there are, and the graph breaks there", False)
         whole = name in _FAIL_WHOLE and len(given) == 1 and not call.keywords
         if (name in _FAIL or whole) and not site.no_grad:
             found = _Asks(f"`{short(call)}` asks how many there are, and its gradient cannot be compiled", True)
     return found
+
+
+def _along_another(call: ast.Call) -> bool:
+    """True for `dim=1`, or another dimension than the first that is written out."""
+    dims = [word.value for word in call.keywords if word.arg == "dim"]
+    return any(isinstance(each, ast.Constant) and each.value != 0 for each in dims)
 
 
 class _Rows:
