@@ -56,26 +56,49 @@ def edit(site: Site) -> Edit:
     if isinstance(site.evaluator.scope.node, ast.AsyncFunctionDef):
         raise NotProven("the function is a coroutine")
     _check_around(site)
-    first: NotProven | None = None
-    for statements in _candidates(site):
+    reasons: list[NotProven] = []
+    for body, position in reversed(site.place.blocks):
+        _check_alone(site, body[position])
         try:
-            return _edit_of(site, statements)
+            return _grown(site, body, position)
         except NotProven as reason:
-            first = first or reason
-    raise first or NotProven("no statements around it can be an operator")
+            reasons.append(reason)
+    raise reasons[0]
+
+
+class _TakesBefore(NotProven):
+    """A reason that may fall away with the statement in front."""
+
+
+def _grown(site: Site, body: Sequence[ast.stmt], position: int) -> Edit:
+    """The edit for a statement of a block with as many neighbours as it takes. NotProven where no number is enough."""
+    start, end = position, position + 1
+    while True:
+        try:
+            return _edit_of(site, body[start:end])
+        except NotProven as reason:
+            more = end - start < _MOST
+            before = more and start > 0 and _may_be_moved(site, body[start - 1])
+            behind = more and end < len(body) and _may_be_moved(site, body[end])
+            if before and (isinstance(reason, _TakesBefore) or not behind):
+                start -= 1
+            elif behind:
+                end += 1
+            else:
+                raise
 
 
 def _edit_of(site: Site, statements: Sequence[ast.stmt]) -> Edit:
-    def look() -> Edit | str:
+    def look() -> Edit | NotProven:
         try:
             return _Region(site, statements).edit()
         except NotProven as reason:
-            return str(reason)
+            return reason
 
     question = f"{len(statements)} statements as an operator {site.without_gradients}"
     found = site.remembered(question, statements[0], look, anywhere=True)
-    if isinstance(found, str):
-        raise NotProven(found)
+    if isinstance(found, NotProven):
+        raise found
     return found
 
 
@@ -85,20 +108,6 @@ def _check_around(site: Site) -> None:
             context = item.context_expr
             if not isinstance(context, ast.Call) or site.resolve(context.func) not in _CONTEXTS:
                 raise NotProven(f"`with {short(context)}` around it may change what it does")
-
-
-def _candidates(site: Site) -> Iterator[Sequence[ast.stmt]]:
-    """Runs of statements that hold the site's, the shortest first, of its own block and then of those around it."""
-    for body, position in reversed(site.place.blocks):
-        _check_alone(site, body[position])
-        start, end = position, position + 1
-        while start > 0 and position - start < _MOST and _may_be_moved(site, body[start - 1]):
-            start -= 1
-        while end < len(body) and end - position < _MOST and _may_be_moved(site, body[end]):
-            end += 1
-        for size in range(1, min(_MOST, end - start) + 1):
-            for at in range(min(position, end - size), max(start, position - size + 1) - 1, -1):
-                yield body[at : at + size]
 
 
 def _may_be_moved(site: Site, statement: ast.stmt) -> bool:
@@ -176,10 +185,13 @@ class _Region:
         self.copied = [name for name in self.given if name in changed and name not in self.numbers]
         others = {name for name in self.copied if not self.site.sole_owner(name)} | (changed - {*self.given})
         if others or self.effects.set or self.effects.off:
-            raise NotProven(f"the statements change `{min({*others, *self.effects.set, *self.effects.off})}`")
+            raise _TakesBefore(f"the statements change `{min({*others, *self.effects.set, *self.effects.off})}`")
         self.effects.demand_separate_results(function, self.own)
-        owned = {name for name in self.results if self.site.sole_owner(name)}
-        self.effects.demand_own_results(function, self.own, owned)
+        owned = {name for name in self.results if name in self.given and self.site.sole_owner(name)}
+        try:
+            self.effects.demand_own_results(function, self.own, owned)
+        except NotProven as reason:
+            raise _TakesBefore(str(reason)) from None
         check_gradient(self.site, function)
         self.shapes = _Shapes(self.site, self.last, function)
 
@@ -225,7 +237,7 @@ class _Region:
         }
         found = [name for name in sorted(places, key=places.__getitem__) if self.last.live_after(name)]
         if not found:
-            raise NotProven("the statements give nothing")
+            raise _TakesBefore("the statements give nothing")
         return found
 
     def _check_given(self) -> None:
@@ -234,7 +246,7 @@ class _Region:
             raise NotProven("the statements read no tensor that has a name")
         for name in self.given:
             if not _is_bound(self.site, name):
-                raise NotProven(f"`{name}` may be unbound before the statements")
+                raise _TakesBefore(f"`{name}` may be unbound before the statements")
         for part in (part for each in self.statements for part in walk(each)):
             if isinstance(part, ast.keyword) and part.arg == "generator":
                 raise NotProven(f"`{short(part.value)}` is a generator, which an operator does not take")
