@@ -244,6 +244,8 @@ class _Region:
         parts = [part for each in self.statements for part in walk(each) if isinstance(part, ast.Name)]
         if not any(part.id in self.given and seems_tensor(self.site, part) for part in parts):
             raise NotProven("the statements read no tensor that has a name")
+        if "_" in self.given:
+            raise NotProven("`_` is what the operator calls the module that it is not given")
         for name in self.given:
             if not _is_bound(self.site, name):
                 raise _TakesBefore(f"`{name}` may be unbound before the statements")
