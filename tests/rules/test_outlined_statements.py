@@ -22,6 +22,7 @@ class Model(nn.Module):
     def __init__(self):
         super().__init__()
         self.lin = nn.Linear(4, 4)
+        self.norm = nn.LayerNorm(4)
         self.scale = 0.5
         self.register_buffer("steps", torch.zeros(4))
 
@@ -179,6 +180,8 @@ _LOOP = "for k in torch.unique(h.round()):\n    w[h.round() == k] = float(k)\n"
         # it has effects
         f"w = torch.ones_like(h)\n{_LOOP}    self.last = k\nreturn w * h",
         f"w = torch.ones_like(h)\n{_LOOP}    h = self.lin(h)\nprint(w)\nreturn w * h",
+        # a layer that is called like a method of tensors
+        f"w = self.norm(h)\n{_LOOP}print(w)\nreturn w * h",
         # somebody catches what it raises
         f"try:\n    w = torch.ones_like(h)\n    {_LOOP.replace(chr(10), chr(10) + '    ').rstrip()}\n"
         "except RuntimeError:\n    w = h\nprint(w)\nreturn w * h",

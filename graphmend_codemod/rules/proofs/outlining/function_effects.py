@@ -310,8 +310,8 @@ class _Body(NameOrigins):
             return None
         if qualified is not None:
             return library_effects.of_function(qualified, call)
-        if not isinstance(call.func, ast.Attribute):
-            return aliasing.Effect(known=False)
+        if not isinstance(call.func, ast.Attribute) or (self._own and _is_own(call.func, self._own)):
+            return aliasing.Effect(known=False)  # `self.norm(x)` runs a layer, whatever tensors call a method
         method, owner = call.func.attr, call.func.value
         if method in _COPIES:
             return None
