@@ -197,10 +197,8 @@ class _Region:
 
     def _is_number(self, name: str) -> bool:
         """True for what only constants are assigned to outside of the statements: `total = 0`."""
-        scope, inside = (
-            self.site.evaluator.scope,
-            {id(part) for each in self.statements for part in walk(each)},
-        )
+        scope = self.site.evaluator.scope
+        inside = {id(part) for each in self.statements for part in walk(each)}
         stores = {
             id(part)
             for part in walk_scope(scope.node)

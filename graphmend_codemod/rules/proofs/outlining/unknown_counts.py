@@ -92,7 +92,7 @@ def _along_another(call: ast.Call) -> bool:
 
 
 class _Rows:
-    """Expressions and names that hold as many rows as the data says."""
+    """Expressions and names whose number of rows depends on the data."""
 
     def __init__(self, nodes: set[int]) -> None:
         self._nodes = nodes
