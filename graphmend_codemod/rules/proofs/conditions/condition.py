@@ -16,6 +16,7 @@ from graphmend_codemod.rules.proofs.conditions.condition_parts import (
     OPPOSITES,
     Part,
     comparison_call,
+    has_one_element,
     is_registered,
     numbers_compared,
 )
@@ -104,10 +105,10 @@ def _split(site: Site, test: ast.expr) -> Condition | None:
     facts = [fact for part in parts for fact in part.facts]
     skipped = [fact for part in parts for fact in part.if_skipped]
     raises = next((part.skipped for part in parts if part.skipped), None)
-    for operand in tensors[1:]:
+    for operand, part in zip(tensors[1:], parts[1:], strict=True):
         found = where_skipped(site, operand, env)
         hazards, raises = hazards & found.hazards, raises or found.raises
-        skipped += found.facts
+        skipped += [*found.facts, *part.single]
     several = next((part.several for part in parts if part.several), None)
     chosen = text
     if any(part.any_shape for part in parts):
@@ -192,11 +193,12 @@ def _connective(site: Site, node: ast.BoolOp, env: Env) -> Part:
             narrow(site.evaluator, operand, isinstance(node.op, ast.And), env)
             facts.append(site.operand_of_and(operand) if isinstance(node.op, ast.And) else negated(site, operand))
             continue
+        part = _part(site, operand, env)
         if parts:
             found = where_skipped(site, operand, env)
             hazards, skipped = hazards & found.hazards, skipped or found.raises
-            if_skipped += found.facts
-        parts.append(_part(site, operand, env))
+            if_skipped += [*found.facts, *part.single]
+        parts.append(part)
     for part in parts:
         skipped = skipped or part.skipped
         hazards = hazards & part.hazards
@@ -208,7 +210,10 @@ def _connective(site: Site, node: ast.BoolOp, env: Env) -> Part:
     any_shape = any(part.any_shape for part in parts)
     if len(parts) == 1:
         return parts[0]._replace(hazards=hazards, facts=tuple(facts), skipped=skipped, if_skipped=tuple(if_skipped))
-    return Part(text, f"({text})", f"~({text})", several, hazards, tuple(facts), any_shape, skipped, tuple(if_skipped))
+    single = tuple(fact for part in parts for fact in part.single)
+    return Part(
+        text, f"({text})", f"~({text})", several, hazards, tuple(facts), any_shape, skipped, tuple(if_skipped), single
+    )
 
 
 def known_flag(site: Site, node: ast.expr) -> bool | None:
@@ -251,9 +256,10 @@ def _leaf(site: Site, node: ast.expr) -> Part:
     text = site.text(node)
     tight = site.operand(node)
     any_shape = not _is_zero_dim(site, node)
+    single = () if several is None else (has_one_element(site, node),)
     if value.dtype == BOOL:
-        return Part(text, tight, _opposite(site, node) or f"~{tight}", several, any_shape=any_shape)
-    return Part(f"{tight} != 0", f"({tight} != 0)", f"{tight} == 0", several, any_shape=any_shape)
+        return Part(text, tight, _opposite(site, node) or f"~{tight}", several, any_shape=any_shape, single=single)
+    return Part(f"{tight} != 0", f"({tight} != 0)", f"{tight} == 0", several, any_shape=any_shape, single=single)
 
 
 def _is_zero_dim(site: Site, node: ast.expr) -> bool:

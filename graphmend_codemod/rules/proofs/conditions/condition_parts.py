@@ -28,6 +28,7 @@ class Part(NamedTuple):
     """A part of a test, as text for the device; the fields mean what those of `Condition` do.
 
     `tight` is an operand of `&`, `inverse` the opposite. `any_shape` is true where one element may have dimensions.
+    `single` are the trace-time conditions under which it has one element, of a part that may have several.
     """
 
     text: str
@@ -39,6 +40,7 @@ class Part(NamedTuple):
     any_shape: bool = False
     skipped: str | None = None
     if_skipped: tuple[str, ...] = ()
+    single: tuple[str, ...] = ()
 
     @property
     def inverted(self) -> Part:
@@ -72,7 +74,8 @@ def comparison_call(site: Site, node: ast.expr) -> Part | None:
     if name == "is_nonzero":
         tensor = site.operand(tensors[0])
         any_shape = not site.value(tensors[0]).is_single
-        return Part(f"{tensor} != 0", f"({tensor} != 0)", f"{tensor} == 0", any_shape=any_shape)
+        single = (has_one_element(site, tensors[0]),) if any_shape else ()
+        return Part(f"{tensor} != 0", f"({tensor} != 0)", f"{tensor} == 0", any_shape=any_shape, single=single)
     if name == "equal":
         for argument in tensors:
             if not isinstance(argument, (ast.Name, ast.Attribute)):
@@ -86,6 +89,16 @@ def comparison_call(site: Site, node: ast.expr) -> Part | None:
     rest = [site.text(argument) for argument in [*arguments, *node.keywords]]
     text = f"{site.torch}.isclose({', '.join(rest)}).all()"
     return Part(text, text, f"~{text}")
+
+
+def has_one_element(site: Site, tensor: ast.expr) -> str:
+    """The trace-time condition that a tensor has one element; compared with a number, it has as many as before."""
+    if isinstance(tensor, ast.Compare) and len(tensor.ops) == 1:
+        sides = [each for each in (tensor.left, tensor.comparators[0]) if not site.value(each).is_python]
+        tensor = sides[0] if len(sides) == 1 else tensor
+    text = site.text(tensor)
+    whole = isinstance(tensor, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+    return f"{text if whole else f'({text})'}.numel() == 1"
 
 
 OPPOSITES: dict[type[ast.cmpop], tuple[str, str]] = {
@@ -145,7 +158,8 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
     whole = all(value.dtype == BOOL or (value.dtype == INT64 and not value.hint) for value in values)
     if not whole and sign not in {"==", "!="}:
         inverse = f"~({text})"  # nan is neither more nor less
-    return Part(text, f"({text})", inverse, hazards=hazards, facts=tuple(facts), any_shape=bool(flags))
+    single = tuple(has_one_element(site, flag) for flag in flags)
+    return Part(text, f"({text})", inverse, hazards=hazards, facts=tuple(facts), any_shape=bool(flags), single=single)
 
 
 def whole_number(site: Site, side: ast.expr, inner: ast.expr) -> str | None:
