@@ -44,6 +44,7 @@ class Outcome:
     complaints: tuple[str, ...]
     compiled: bool = False
     expected: tuple[tuple[str, str], ...] = ()
+    opaque: bool = False
 
     @property
     def changed(self) -> bool:
@@ -62,10 +63,9 @@ class Fixed:
     problems: tuple[str, ...] = ()
 
 
-def run_case(seed: int, *, compiled: bool = False) -> Outcome:
+def run_case(seed: int, *, compiled: bool = False, opaque: bool = False) -> Outcome:
     """Generate, fix, compare in eager mode, and when `compiled` under `torch.compile` as well."""
-    program = generate(seed)
-    return _outcome(seed, program, compiled, 5)
+    return _outcome(seed, generate(seed), 5, compiled=compiled, opaque=opaque)
 
 
 def shrunk(outcome: Outcome, tries: int = 300) -> Outcome:
@@ -75,16 +75,18 @@ def shrunk(outcome: Outcome, tries: int = 300) -> Outcome:
     def fails(program: Program) -> bool:
         if not _parses(program.text):
             return False
-        found = next(_complaints(program, fix(program.text, program.company), outcome.compiled, []), None)
-        return found is not None and _kind(found) in kinds
+        tried = _outcome(outcome.seed, program, 1, compiled=outcome.compiled, opaque=outcome.opaque)
+        return any(_kind(found) in kinds for found in tried.complaints)
 
-    return _outcome(outcome.seed, shrink(outcome.program, fails, tries), outcome.compiled, 3)
+    small = shrink(outcome.program, fails, tries)
+    return _outcome(outcome.seed, small, 3, compiled=outcome.compiled, opaque=outcome.opaque)
 
 
-def _outcome(seed: int, program: Program, compiled: bool, most: int) -> Outcome:
-    fixed = fix(program.text, program.company)
+def _outcome(seed: int, program: Program, most: int, *, compiled: bool, opaque: bool) -> Outcome:
+    fixed = fix(program.text, program.company, opaque=opaque)
+    again = fix(fixed.text, program.company, opaque=opaque)
     expected: list[tuple[str, str]] = []
-    complaints = tuple(itertools.islice(_complaints(program, fixed, compiled, expected), most))
+    complaints = tuple(itertools.islice(_complaints(program, fixed, again, compiled, expected), most))
     return Outcome(
         seed,
         program,
@@ -95,6 +97,7 @@ def _outcome(seed: int, program: Program, compiled: bool, most: int) -> Outcome:
         complaints,
         compiled,
         tuple(expected),
+        opaque,
     )
 
 
@@ -128,9 +131,9 @@ def _from_forward(text: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def fix(text: str, company: str = "") -> Fixed:
-    """`text` with safe fixes, in a project with the file `company` when there is one."""
-    result = _fixed_in_project(text, company) if company else _fixed_alone(text)
+def fix(text: str, company: str = "", *, opaque: bool = False) -> Fixed:
+    """`text` with safe fixes, or opaque ones too, in a project with the file `company` when there is one."""
+    result = _fixed_in_project(text, company, opaque) if company else _fixed_alone(text, opaque)
     changed = {change.path: change for change in result.fixes}
     after = changed[SUBJECT_PATH.name].after.decode() if SUBJECT_PATH.name in changed else text
     refused = [finding for finding in result.remaining if finding.declined is not None]
@@ -143,16 +146,17 @@ def fix(text: str, company: str = "") -> Fixed:
     )
 
 
-def _fixed_alone(text: str) -> FixResult:
-    return api.fix_text(text.encode(), SUBJECT_PATH, settings_with(), proof=verify_concrete)
+def _fixed_alone(text: str, opaque: bool) -> FixResult:
+    return api.fix_text(text.encode(), SUBJECT_PATH, settings_with(opaque=opaque), proof=verify_concrete)
 
 
-def _fixed_in_project(text: str, company: str) -> FixResult:
+def _fixed_in_project(text: str, company: str, opaque: bool) -> FixResult:
     with tempfile.TemporaryDirectory() as place:
         root = Path(place).resolve()
         (root / SUBJECT_PATH.name).write_text(text, encoding="utf-8")
         (root / "company.py").write_text(company, encoding="utf-8")
-        return api.fix([root / SUBJECT_PATH.name], Settings(root=root), write=False, cache=False, proof=verify_concrete)
+        settings = Settings(root=root)._replace(opaque=opaque)
+        return api.fix([root / SUBJECT_PATH.name], settings, write=False, cache=False, proof=verify_concrete)
 
 
 def _parses(text: str) -> bool:
@@ -164,7 +168,9 @@ def _parses(text: str) -> bool:
     return True
 
 
-def _complaints(program: Program, fixed: Fixed, compiled: bool, expected: list[tuple[str, str]]) -> Iterator[str]:
+def _complaints(
+    program: Program, fixed: Fixed, again: Fixed, compiled: bool, expected: list[tuple[str, str]]
+) -> Iterator[str]:
     yield from (f"problem: {problem}" for problem in fixed.problems)
     if fixed.text == program.text:
         if fixed.applied:
@@ -175,7 +181,6 @@ def _complaints(program: Program, fixed: Fixed, compiled: bool, expected: list[t
     except SyntaxError as error:
         yield f"not Python any more: {error}"
         return
-    again = fix(fixed.text, program.company)
     if again.text != fixed.text:
         yield f"fixing again changes it: {dict(again.applied)}"
     before, after = joined(program.text, program.company), joined(fixed.text, program.company)

@@ -22,13 +22,22 @@ BATCH = 20
 COMPILED_EVERY = 20
 
 
-def outcomes(first: int, count: int) -> list[Outcome]:
-    return [run_case(seed, compiled=seed % COMPILED_EVERY == 0) for seed in range(first, first + count)]
+def outcomes(first: int, count: int, *, opaque: bool = False) -> list[Outcome]:
+    seeds = range(first, first + count)
+    return [run_case(seed, compiled=seed % COMPILED_EVERY == 0, opaque=opaque) for seed in seeds]
 
 
 @pytest.mark.parametrize("first", range(0, CASES, BATCH))
 def test_eager_mode_cannot_tell_a_fixed_module_from_the_original(first: int) -> None:
     failed = [outcome for outcome in outcomes(first, BATCH) if outcome.complaints]
+    assert not failed, "\n\n".join(report(shrunk(outcome, tries=80)) for outcome in failed[:2])
+
+
+@pytest.mark.parametrize("first", range(0, CASES // 4, BATCH))
+def test_eager_mode_cannot_tell_opaque_fixes_either(first: int) -> None:
+    found = outcomes(first, BATCH, opaque=True)
+    assert any({"GM801", "GM802"} & {*outcome.applied} for outcome in found)
+    failed = [outcome for outcome in found if outcome.complaints]
     assert not failed, "\n\n".join(report(shrunk(outcome, tries=80)) for outcome in failed[:2])
 
 
