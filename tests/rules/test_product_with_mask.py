@@ -7,6 +7,7 @@ import pytest
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import checked, declined, fixed
+from tests.tools.observe import Scenario
 
 _MODEL = """
 import torch
@@ -118,3 +119,14 @@ def test_what_is_written_below_keeps_the_test(statement: str) -> None:
 def test_new_memory_may_be_written(statement: str) -> None:
     after, _ = fixed(_ALIASED.replace("...", statement), select=("GM108",))
     assert "is_compiling" in after
+
+
+def test_a_state_that_is_read_above_and_written_below_makes_it_a_fix_for_code_without_gradients() -> None:
+    source = _MODEL.replace("self.proj = nn.Linear(4, 4)", "self.register_buffer('scale', torch.ones(4))")
+    source = source.replace("self.proj(x)", "x * self.scale.exp()")
+    source = source.replace("return x, dtype", "self.scale.mul_(0.9)\n        return x, dtype")
+    after, _ = fixed(source)
+    assert "and not torch.is_grad_enabled()" in after
+    behaves(source, after, [*_MASKS, "torch.randn(2, 3, 4)"])
+    compiles(after, [_MASKS[1]], scenarios=[Scenario(gradients="off")])
+    compiles(after, [_MASKS[1]], strict=False)

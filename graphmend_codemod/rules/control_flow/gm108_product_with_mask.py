@@ -14,8 +14,7 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.patterns import all_names, is_name
-from graphmend_codemod.core.findings import CompilePath
-from graphmend_codemod.rules.framework.edits import before_if
+from graphmend_codemod.rules.framework.edits import before_if, under
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -75,10 +74,8 @@ def product_with_mask(site: Site, node: ast.If) -> Diagnostic | None:
         ),
     ]
     conditions += [] if product.dtype is None else [f"{site.text(product.dtype)} == {target}.dtype"]
-    lines = "\n    and ".join(conditions)
-    header = f"{'elif' if site.is_elif(node) else 'if'} (\n    {lines}\n):\n    {_COMMENT}\n    "
-    path = CompilePath(header, conditions)
-    return Diagnostic(message, edit=before_if(site, node, (path, site.original(node.body[-1]))))
+    header = site.header("elif" if site.is_elif(node) else "if", conditions)
+    return Diagnostic(message, edit=before_if(site, node, (under(header, _COMMENT, ""), site.original(node.body[-1]))))
 
 
 def _types(site: Site, node: ast.If, product: Product, mask: str) -> list[str]:

@@ -23,8 +23,8 @@ from graphmend_codemod.analysis.patterns import (
 )
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.core.findings import CompilePath, Edit
-from graphmend_codemod.rules.framework.edits import before_if
+from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.rules.framework.edits import before_if, under
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.masks.all_ones_test import of_dtype
@@ -122,11 +122,8 @@ class PreparedMask:
         conditions.append(f"{self.mask}.shape == {beside}.shape[:2]")
         # Eager mode prepares no mask of ones, whose dtype may have no limits.
         conditions.append(f"{beside}.is_floating_point()")
-        lines = "\n    and ".join(conditions)
-        header = f"{'elif' if site.is_elif(node) else 'if'} (\n    {lines}\n):"
-        body = f"{_COMMENT}\n    {self.name} = {site.text(form.value)}"
-        path = CompilePath(f"{header}\n    {body}", conditions)
-        return before_if(site, node, (path,))
+        header = site.header("elif" if site.is_elif(node) else "if", conditions)
+        return before_if(site, node, (under(header, _COMMENT, f"{self.name} = {site.text(form.value)}"),))
 
     def _static(self, form: PreparedForm) -> Iterator[str]:
         """The conditions of a form, which Dynamo has to know while it traces."""
