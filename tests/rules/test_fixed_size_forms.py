@@ -6,7 +6,7 @@ import pytest
 
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
-from tests.tools.fixes import declined, fixed
+from tests.tools.fixes import checked, declined, fixed
 from tests.tools.observe import Scenario
 
 _MODEL = """
@@ -130,3 +130,49 @@ def test_sizes_may_be_dynamic() -> None:
 )
 def test_what_could_tell_is_left_alone(body: str, because: str) -> None:
     declined(model(body), because, select=("GM411",))
+
+
+PAIRS = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.triu_indices(3, 3)
+
+    def forward(self, cost: torch.Tensor, value: torch.Tensor):
+        offset = torch.argmin(cost)
+        i, j = self.first[offset], self.second[offset]
+        found = value.new_zeros(6, 6)
+        found[offset] = 4.0
+        found[:, offset], found[-1] = 5.0, 6.0
+        found[offset] += 0.5
+        found[offset] = value
+        return found, i, j
+"""
+VALUES = [f"torch.tensor([3.0, 1.0, 2.0, 0.5, 4.0, 5.0]), {value}" for value in ("torch.rand(6)", "torch.tensor(3)")]
+
+
+def test_elements_are_read_and_written_by_a_tensor() -> None:
+    after, _ = fixed(PAIRS)
+    assert after.count("is_compiling()") == 5
+    behaves(PAIRS, after, VALUES)
+    compiles(after, VALUES)
+
+
+def test_elements_of_which_one_is_written_are_left_together() -> None:
+    found = checked(PAIRS.replace("found = value", "j.add_(1)\n        found = value")).findings[0]
+    assert "may write in place" in (found.declined or "")
+
+
+def test_what_is_written_may_be_of_another_dtype() -> None:
+    source = PAIRS.replace("found = value.new_zeros", "found = torch.zeros")
+    after, _ = fixed(source)
+    inputs = ["torch.tensor([3.0, 1.0, 2.0, 0.5]), torch.tensor(3)"]
+    behaves(source, after, inputs)
+    compiles(after, inputs, strict=False)
+    assert checked(source.replace("= value", "= value + 1")).findings[-1].declined == (
+        "`value + 1` may have another dtype; assign it to a variable first"
+    )

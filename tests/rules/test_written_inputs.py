@@ -51,6 +51,9 @@ class Model(nn.Module):
         self.scale.mul_(0.5)
         return found
 
+    def remake(self, scale: torch.Tensor) -> None:
+        self.scale = scale
+
     def update(self) -> None:
         self.scale.mul_(0.5)
 
@@ -93,6 +96,14 @@ JOINED = {
     "read before the same is written": ("y = x * scale.exp()\n        scale[x > 2.0] = 0.0", "y = y + scale"),
     "both above": ("y = self.scale[[2, 0, 1]].detach()\n        self.scale.mul_(0.5)", "y = x * y"),
     "both in one call": ("y = self.halved()", "y = x * y"),
+    "an attribute that is made of what is written": (
+        "self.made = self.scale\n        y = x * self.made.exp()",
+        "self.made.mul_(0.5)",
+    ),
+    "an attribute that a method makes anew": (
+        "self.scale = torch.zeros(3)\n        self.remake(scale)\n        y = x * self.scale.exp()",
+        "self.scale.mul_(0.5)",
+    ),
     "running statistics": (
         "y = x * self.scale.exp()",
         "nn.functional.batch_norm(x.expand(2, 3), self.scale, self.scale + 1, None, None, True)",
@@ -127,6 +138,10 @@ APART = {
     "a number in a list": ("y = x * self.counts[0]", "self.counts[0] = 2"),
     "the same is written again": ("scale[x > 2.0] = 0.0\n        y = x * (scale + 1.0).exp()", "y = y + scale"),
     "a layer of statistics": ("y = x * scale.exp()", "y = y + self.batch_norm(scale)"),
+    "an attribute that is made here is written": (
+        "self.made = torch.zeros(3)\n        self.made[0] = scale[0]\n        y = x * self.made",
+        "self.made = self.made.exp()\n        y = y + self.made",
+    ),
     "a list grows": ("found = [x]\n        y = found[0]", "found += [x]"),
 }
 

@@ -179,6 +179,8 @@ def line_of(site: Site, node: ast.stmt) -> str:
     if not isinstance(node, ast.Assign) or not site.is_too_long(site.indentation(1) + len(line)):
         return line
     targets, text = "".join(f"{site.text(target)} = " for target in node.targets), site.text(node.value)
+    if isinstance(node.value, ast.Tuple):
+        return f"{targets}(\n{''.join(f'        {site.text(each)},{chr(10)}' for each in node.value.elts)}    )"
     value = node.value if id(node.value) not in site.written else ast.parse(f"({text})", mode="eval").body
     inner = value.func.value if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else None
     if isinstance(value, ast.Call) and not (value.args or value.keywords) and isinstance(inner, ast.Call):

@@ -38,6 +38,8 @@ def is_choice(statement: ast.stmt, twin: Twin) -> bool:
 
 def replacement(site: Site, statement: ast.stmt, twin: Twin) -> Replacement:
     """`(twin if condition else original)`, or two branches where that is all there is to the statement."""
+    if site.without_gradients:
+        twin = twin._replace(conditions=(twin.conditions[0], site.gradients_off, *twin.conditions[1:]))
     node = twin.replaced
     if not twin.text:
         return Replacement(

@@ -60,24 +60,22 @@ def _lines(outline: Outline) -> list[int]:
 
 @rule.on(*_STATEMENTS, words=_WORDS, lines=_lines)
 def reads_a_tensor(site: Site, statement: ast.stmt) -> Diagnostic | None:
-    """The first such operator that the statement itself evaluates; the edit mends all of them that can be."""
+    """The first such operator that the statement itself evaluates; the edit mends all of them, or none."""
     suspects = {id(node) for node in candidates(site.evaluator.scope.outline)}
     found = [node for node in evaluated(site, statement) if id(node) in suspects and isinstance(node, ast.expr)]
-    first: Diagnostic | None = None
     forms: list[FixedForm] = []
     for node in sorted(found, key=lambda each: (each.lineno, each.col_offset)):
         message = f"reads a number out of a tensor (device sync): `{short(node)}`"
         try:
             form = fixed_form(site, statement, node)
         except NotProven as reason:
-            first = first or Diagnostic(message, declined=str(reason), node=node)
-            continue
+            return Diagnostic(message, declined=str(reason), node=node)
         if form is not None and site.torch is None:
             return Diagnostic(message, declined=name_taken(), node=node)
         if form is not None and not any(part is node for other in forms for part in ast.walk(other.node)):
             forms.append(form)
     if not forms:
-        return first
+        return None
     message = f"reads a number out of a tensor (device sync): `{short(forms[0].node)}`"
     helpers = tuple({each.name: each for form in forms for each in form.helpers}.values())
     edit = Edit(_replacements(site, statement, forms), imports=site.imports, helpers=helpers)

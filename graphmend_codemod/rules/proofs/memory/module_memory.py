@@ -322,14 +322,16 @@ class ModuleMemory:
             return set()
         seen.add((id(statement), name))
         root = name.partition(".")[0]
-        bound = blocks.bindings_before(statement, root) if root != "self" else None
+        bound = self.bound_before(function, blocks, statement, name)
         if bound and all(each is not None and each.lineno <= end for each in bound):
             return {name}
         found = {name} if bound is None or any(each is None or each.lineno <= end for each in bound) else set()
         below = [each for each in bound or () if each is not None and each.lineno > end]
         stores = list(self.bindings(function, name))
         for each in (
-            stores if bound is None else [*below, *(part for part in stores if name != root and part not in below)]
+            stores
+            if bound is None
+            else [*below, *(part for part in stores if root not in ("self", name) and part not in below)]
         ):
             value = store_value(each)
             for source in self.sources(function, value) if value is not None else ():
@@ -338,6 +340,13 @@ class ModuleMemory:
             for source in sources if name in kept else ():
                 found |= self._origins(function, blocks, blocks.statement_of(part), source, end, seen)
         return found
+
+    def bound_before(
+        self, _: Definition, blocks: Blocks, statement: ast.stmt, name: str
+    ) -> list[ast.Assign | None] | None:
+        """The assignments of which one bound a name where a statement begins, as `Blocks.bindings_before` has them."""
+        root = name.partition(".")[0]
+        return blocks.bindings_before(statement, root) if root != "self" else None
 
     def connected(self, function: Definition, links: Sequence[Link], names: Collection[str]) -> set[str]:
         """Names that may share memory with some names by way of assignments."""

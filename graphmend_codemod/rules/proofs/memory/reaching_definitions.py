@@ -6,7 +6,7 @@ import ast
 from functools import cached_property
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.patterns import stores_name
+from graphmend_codemod.analysis.patterns import is_attribute, stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
 
 _BLOCKS = ("body", "orelse", "finalbody")
@@ -162,12 +162,12 @@ class Blocks:
         return {}
 
     def _bound_in(self, node: ast.AST) -> frozenset[str]:
-        """The names to which `binds` applies: statements are asked about again and again."""
+        """The names to which `binds` applies, and `self.x`: statements are asked about again and again."""
         if node not in self._known_names:
             self._known_names[node] = frozenset(
-                part.id
+                part.id if isinstance(part, ast.Name) else f"self.{part.attr}"
                 for part in [node, *walk_scope(node)]
-                if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
+                if (isinstance(part, ast.Name) or is_attribute(part, "self")) and not isinstance(part.ctx, ast.Load)
             )
         return self._known_names[node]
 

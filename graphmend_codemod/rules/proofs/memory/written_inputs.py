@@ -29,7 +29,7 @@ from graphmend_codemod.rules.proofs.memory.given_writes import (
     writes_given,
 )
 from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory
-from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 from graphmend_codemod.rules.proofs.untraced.evidence import registered
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -113,6 +113,19 @@ class _Certain(ModuleMemory):
         found = super().sources(function, node)
         own = (name.partition(".")[2] for name in found if name.startswith("self.") and function.owner)
         return found.union(*(self._listed(function.owner, each) for each in own))
+
+    def bound_before(
+        self, function: Definition, blocks: Blocks, statement: ast.stmt, name: str
+    ) -> list[ast.Assign | None] | None:
+        """The same, also of an attribute of the instance that no other method than a constructor binds."""
+        root, dot, attribute = name.partition(".")
+        if root != "self" or not dot or not function.owner:
+            return super().bound_before(function, blocks, statement, name)
+        made = [each.node for each in self.calls.definitions.values() if each.node.name == "__init__"]
+        places = [range(each.lineno, (each.end_lineno or 0) + 1) for each in (*made, function.node)]
+        stores = self.calls.assigned(function.owner, attribute)
+        alone = all(_is_in(places, each.lineno) for each in stores)
+        return blocks.bindings_before(statement, name) if stores and alone else None
 
     def _listed(self, owner: str, attribute: str) -> set[str]:
         """The attributes that a class puts into a list or dict: `self.scales = [self.first, self.second]`."""

@@ -46,7 +46,7 @@ def candidates(outline: Outline) -> list[ast.expr]:
 
 
 def _may_read(node: ast.Subscript) -> bool:
-    if not isinstance(node.ctx, ast.Load):
+    if isinstance(node.ctx, ast.Del):
         return False
     if isinstance(node.value, ast.Call) and _name(node.value) == "one_hot":
         return True
@@ -109,14 +109,34 @@ def _element(site: Site, statement: ast.stmt, node: ast.Subscript) -> FixedForm 
         raise NotProven(f"`{short(node.value)}` would be computed twice; assign it to a variable first")
     if _is_read_back(statement, node):
         return None
-    _demand_no_view(site, statement, node)
     place = sum(isinstance(part, ast.Slice) for part in parts[: parts.index(index)])
     if any(isinstance(part, ast.Constant) and part.value is Ellipsis for part in parts[: parts.index(index)]):
         place = -1 - sum(isinstance(part, ast.Slice) for part in parts[parts.index(index) :])
     conditions = [*_tensor(site, node.value), *_single(site, index), _device(site, index, node.value)]
     written = {id(index): (index, f"{site.operand(index)}.reshape(1)")}
-    text = f"{site.but(written=written).text(node)}.squeeze({place})"
-    return FixedForm(node, text, tuple(conditions))
+    text = site.but(written=written).text(node)
+    if isinstance(node.ctx, ast.Store):
+        return FixedForm(node, text, (*conditions, *_stored(site, statement, node, place)))
+    _demand_no_view(site, statement, node)
+    return FixedForm(node, f"{text}.squeeze({place})", tuple(conditions))
+
+
+def _stored(site: Site, statement: ast.stmt, node: ast.Subscript, place: int) -> list[str]:
+    """Conditions under which `x[t.reshape(1)] = y` does what `x[t] = y` does, which converts what it copies."""
+    value = _pairs(statement).get(id(node)) or getattr(statement, "value", None)
+    if not isinstance(statement, (ast.Assign, ast.AugAssign)) or value is None:
+        raise NotProven(f"`{short(node)}` is written in another way than by an assignment")
+    if site.value(value).is_python and not site.value(value).hint:
+        return []
+    if place or isinstance(statement, ast.AugAssign):
+        raise NotProven(
+            f"`{short(value)}` may have another shape; manually write to `{short(node.value)}` under a mask"
+        )
+    if dotted(value) is None:
+        raise NotProven(f"`{short(value)}` may have another dtype; assign it to a variable first")
+    stored, owner = site.text(value), site.text(node.value)
+    same = [f"{stored}.{each} == {owner}.{each}" for each in ("dtype", "device")]
+    return [*_tensor(site, value), *same]
 
 
 def _is_basic(part: ast.expr) -> bool:
@@ -179,6 +199,7 @@ def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> Non
     parents = {id(child): part for part in walk_in_layers(statement) for child in children(part)}
     inner: ast.AST = node
     listed = False
+    pairs = _pairs(statement)
     while (parent := parents.get(id(inner))) is not None:
         if isinstance(parent, (ast.BinOp, ast.Compare, ast.UnaryOp)) and not listed:
             return
@@ -188,18 +209,32 @@ def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> Non
                 break
             if not effect.shares:
                 return
-        elif not isinstance(parent, (ast.List, ast.Tuple, ast.ListComp, ast.Attribute)):
+        elif not isinstance(parent, (ast.List, ast.Tuple, ast.ListComp, ast.Attribute)) or id(inner) in pairs:
             break
         listed = listed or not isinstance(parent, (ast.Call, ast.Attribute))
         inner = parent
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    if listed or parent is not statement or len(targets) != 1 or not isinstance(targets[0], ast.Name):
+    target = pairs.get(id(inner))
+    if isinstance(target, ast.Subscript) and site.value(target.value).is_tensor and not listed:
+        return  # it is copied
+    if listed or not isinstance(target, ast.Name):
         raise NotProven(f"a view of `{short(node)}` may be written in place; assign it to a variable first")
-    assert isinstance(node, ast.Subscript)
     viewed = dotted(node.value) or ""
     from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write  # a commit hook waits for it
 
-    demand_no_write(site, statement, {targets[0].id, viewed}, {targets[0].id})
+    demand_no_write(site, statement, {target.id, viewed}, {target.id})
+
+
+def _pairs(statement: ast.stmt) -> dict[int, ast.expr]:
+    """The target of each value of an assignment, and the value of each target, by id; also of `a, b = x, y`."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return {}
+    targets, values = [statement.targets[0]], [statement.value]
+    if isinstance(targets[0], ast.Tuple) and isinstance(values[0], ast.Tuple):
+        targets, values = targets[0].elts, values[0].elts
+        if len(targets) != len(values) or any(isinstance(each, ast.Starred) for each in (*targets, *values)):
+            return {}
+    pairs = [*zip(targets, values, strict=True)]
+    return {id(one): other for pair in pairs for one, other in (pair, pair[::-1])}
 
 
 def _effect(site: Site, call: ast.Call, inner: ast.AST) -> aliasing.Effect:
