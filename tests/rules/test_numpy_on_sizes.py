@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import declined, fixed
 from tests.tools.observe import Scenario
@@ -121,3 +122,37 @@ def test_a_star_of_something_else_is_asked_about() -> None:
     )
 
     assert "all(type(n) is int for n in rest)" in after
+
+
+_ROUNDED = """
+import numpy as np
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, size, scale=1):
+        low, high = int(np.floor(size - scale)), int(np.ceil(size - scale))
+        near = int(np.round(size)) + int(np.abs(scale))
+        half = (size - 1) / 2
+        rest = int(np.ceil(half))
+        return x[low:high], x[:near], x[:rest]
+"""
+
+
+def test_what_is_rounded_may_be_an_integer_already() -> None:
+    after, _ = fixed(_ROUNDED)
+    assert "math.floor(size - scale), math.ceil(size - scale)" in after
+    assert after.count("is_compiling()") == 2  # a quotient is no integer
+    inputs = [f"torch.arange(9.0), {given}" for given in ("5", "4.5", "-2.5, -1", "2.5, 0.5", "True")]
+    others = [f"torch.arange(9.0), {given}" for given in ("torch.tensor(3.5)", "np.int64(3)", "float('inf')")]
+    behaves(_ROUNDED, after, [*inputs, *others])
+    for each in inputs:
+        compiles(after, [each])
+    compiles(after, others[:2], strict=False)
+
+
+@pytest.mark.parametrize("number", ["size / 2", "size * 0.5", "x.sum()", "np.sqrt(size)", "size ** 0.5"])
+def test_what_is_certainly_a_float_or_a_tensor_is_left_alone(number: str) -> None:
+    source = _ROUNDED.replace("size - scale", number).replace("int(np.round(size)) + int(np.abs(scale))", "1")
+    assert "is_compiling()" not in fixed(source)[0]

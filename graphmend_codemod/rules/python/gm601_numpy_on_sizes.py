@@ -3,7 +3,8 @@
 Dynamo traces `np.prod(x.shape[1:])` and `np.ceil(length / 2).astype(int)` as tensor operations, so numbers that were
 Python all along become a tensor, and the graph breaks where the result is used as a number. The compile path does the
 same with `math`, which Dynamo computes while it traces. Eager mode runs the original statement, word for word. Plain
-`int(np.sqrt(length))` is computed while tracing already, and left alone.
+`int(np.sqrt(length))` is computed while tracing already, and left alone. So is `int(np.floor(n))` of a float, but not
+of an integer: where `n` may be one, the header asks for a number of Python.
 
 `torch.div(x.size(1), n, rounding_mode="trunc")` breaks the graph as soon as sizes are dynamic, which `x.size(1) // n`
 does not. Where the function asserts that the size is a multiple (`assert length % n == 0`), the compile path also cuts

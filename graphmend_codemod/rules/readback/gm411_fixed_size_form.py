@@ -12,7 +12,8 @@ sizes and constants alone, in the statements before it, is counted while Dynamo 
 function of these integers, and a search finds that many places. Other sizes are another graph.
 
 That the number is a 0-dim `int64` tensor is asked for while Dynamo traces, and so is all else that a form needs.
-`x[:, t]` is a view in eager mode, so nothing may write into it or into `x` while it is in use. A negative class, for
+`x[:, t]` is a view in eager mode, so nothing may write into it or into `x` while it is in use. `x[t] = 1` and
+`x[t] = y` become writes at an index of one element, `y` where it has the dtype and device of `x`. A negative class, for
 which `F.one_hot` raises in eager mode, matches no class in compiled code, as it does where torch.compile itself traces
 `F.one_hot`.
 """

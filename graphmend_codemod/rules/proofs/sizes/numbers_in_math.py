@@ -6,7 +6,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_literal, is_name, is_shape, is_size, item_of, stores_name
-from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
+from graphmend_codemod.analysis.scope import dotted, parameter_names, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Origin, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
@@ -25,6 +25,12 @@ _INTEGERS = frozenset({"builtins.int", "numpy.int32", "numpy.int64"})
 
 
 _OF_TWO = frozenset({"lcm", "gcd"})
+
+_WHOLE = {
+    **{"floor": "math.floor({})", "ceil": "math.ceil({})", "abs": "int(abs({}))", "absolute": "int(abs({}))"},
+    **dict.fromkeys(("rint", "round", "around"), "round({})"),
+}
+"""What `int` of such a function of NumPy is for a number of Python. Dynamo traces the function of floats alone."""
 
 
 def _numpy_function(site: Site, node: ast.expr) -> str | None:
@@ -45,7 +51,12 @@ def _function_among(site: Site, node: ast.expr, names: frozenset[str], arguments
 
 
 def is_number(site: Site, node: ast.Call) -> bool:
-    """True for a product of sizes, `np.lcm(a, b)`, and a call that makes a Python number of a cast numpy number."""
+    """True for a product of sizes, `np.lcm(a, b)`, and a call that makes a Python number of a cast numpy number.
+
+    And for `int(np.floor(n))` where `n` may be an integer.
+    """
+    if _rounded(site, node) is not None:
+        return True
     if _function_of_two(site, node) is not None:
         return all(_python_number(site, argument) for argument in node.args)
     if _numpy_function(site, node) == "prod":
@@ -54,6 +65,37 @@ def is_number(site: Site, node: ast.Call) -> bool:
     if inner is None:
         return False
     return _core(site, inner) is not inner and _numpy_function(site, _core(site, inner)) is not None
+
+
+def _rounded(site: Site, node: ast.expr) -> tuple[str, ast.expr] | None:
+    """The function and the number of `int(np.floor(n))`; None where `n` is no integer, whatever its names hold."""
+    call = node.args[0] if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords else None
+    if call is None or site.resolve(node.func) != "builtins.int":  # type: ignore[attr-defined]
+        return None
+    name = _function_among(site, call, frozenset(_WHOLE), 1)
+    return (name, call.args[0]) if name is not None and _may_be_integer(site, call.args[0]) else None  # type: ignore[attr-defined]
+
+
+def _may_be_integer(site: Site, node: ast.expr) -> bool:
+    """False for tensors, quotients, and what is computed with a fraction or by a call."""
+    if isinstance(node, ast.BinOp):
+        sides = (node.left, node.right)
+        return not isinstance(node.op, (ast.Div, ast.Pow)) and all(_may_be_integer(site, each) for each in sides)
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, int)
+    if isinstance(node, ast.Name) and _is_quotient(site, node.id):
+        return False
+    return (dotted(node) is not None or is_size(node) or is_shape(node)) and not site.value(node).is_tensor
+
+
+def _is_quotient(site: Site, name: str) -> bool:
+    """True for a name to which nothing but quotients are assigned."""
+    function = site.evaluator.scope.node
+    stores = {id(part) for part in walk_scope(function) if stores_name(part, name)}
+    assigned = [part for part in walk_scope(function) if isinstance(part, ast.Assign)]
+    divided = [each for each in assigned if isinstance(each.value, ast.BinOp) and isinstance(each.value.op, ast.Div)]
+    quotients = {id(target) for each in divided for target in each.targets}
+    return name not in parameter_names(function) and bool(stores) and stores <= quotients
 
 
 def _is_held(site: Site, node: ast.expr) -> bool:
@@ -67,6 +109,10 @@ def asked_in_math(site: Site, node: ast.expr) -> list[str]:
     products = [part for part in calls if _numpy_function(site, part) == "prod"]
     held = [each.args[0] for each in products if not is_shape_here(site, each.args[0])]
     conditions = [asked for each in held for asked in whole_numbers(site, each)]
+    rounded = [
+        number for part in calls if (found := _rounded(site, part)) and not _python_number(site, number := found[1])
+    ]
+    conditions += [f"isinstance({site.text(each)}, (int, float))" for each in rounded]
     # NumPy counts on from the smallest number behind the largest of 64 bits; sizes are not as many.
     conditions += [f"-(2**63) <= math.prod({site.text(each)}) < 2**63" for each in held]
     # Of no numbers NumPy makes 1.0, and `math` 1.
@@ -110,6 +156,8 @@ def _core(site: Site, node: ast.expr) -> ast.expr:
 
 def in_math(site: Site, node: ast.expr) -> str:
     """The text that computes the same number with `math`."""
+    if (rounded := _rounded(site, node)) is not None:
+        return _WHOLE[rounded[0]].format(site.text(rounded[1]))
     name = _numpy_function(site, node)
     if name is not None:
         assert isinstance(node, ast.Call)
