@@ -117,7 +117,8 @@ class Edit(NamedTuple):
     `scriptable` says that TorchScript compiles the compile path as well: each name keeps the type that it has in the
     author's text, and nothing is written that it does not know. `since` names the newest function of torch that is
     written outside of helpers, as `torch_api.SINCE` lists it; it is empty where that is nothing of torch's. `whole`
-    says that the compile path runs all of the function as one operator, so no graph reads or writes in it.
+    says that the compile path runs all of the function as one operator, so no graph reads or writes in it. `copies`
+    says that each `clone()` of what it changes becomes an operator, too, which no gradient computes again.
     """
 
     replacements: tuple[Replacement, ...]
@@ -127,6 +128,7 @@ class Edit(NamedTuple):
     scriptable: bool = False
     since: str = "compiler.is_compiling"
     whole: bool = False
+    copies: bool = False
 
     @property
     def paths(self) -> tuple[CompilePath, ...]:

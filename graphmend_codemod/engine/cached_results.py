@@ -220,11 +220,12 @@ def _edit_to_json(edit: Edit) -> list[Any]:
         edit.scriptable,
         edit.since,
         edit.whole,
+        edit.copies,
     ]
 
 
 def _edit(row: Sequence[Any]) -> Edit:
-    replacements, imports, helpers, form, scriptable, since, whole = row
+    replacements, imports, helpers, form, scriptable, since, whole, copies = row
     _require_text(since, *imports)
     return Edit(
         tuple(Replacement(_span(span), tuple(_part(part) for part in parts)) for span, parts in replacements),
@@ -234,6 +235,7 @@ def _edit(row: Sequence[Any]) -> Edit:
         bool(scriptable),
         since,
         bool(whole),
+        bool(copies),
     )
 
 

@@ -11,23 +11,26 @@ from graphmend_codemod.rules.framework.site import Site
 
 
 def joining(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diagnostic] | None:
-    """The first verdict; where its fix would spoil gradients, that for code without them, or the reason."""
-    found = first_of(site, asked)
-    if found is None or found[1].edit is None:
-        return found
-    from graphmend_codemod.rules.proofs.memory.written_inputs import spoiled  # a commit hook waits for it
+    """The first verdict; where its fix would spoil gradients, that for code without them, another's, or the reason."""
+    first: tuple[Rule, Diagnostic] | None = None
+    while (found := first_of(site, asked)) is not None and found[1].edit is not None:
+        rule, diagnostic = found
+        from graphmend_codemod.rules.proofs.memory.written_inputs import spoiled  # a commit hook waits for it
 
-    written = spoiled(site, whole=found[1].edit.whole)
-    if written is None:
-        return found
-    again = first_of(site.but(without_gradients=True), asked)
-    if again is not None and again[1].edit is not None and _is_without_gradients(site, again[1].edit):
-        return again
-    reason = (
-        f"`{written}` is read and written in place around it, and torch 2.13 would compute the gradients of one "
-        "graph from what was written; manually write to a copy, or call it under `torch.no_grad()`"
-    )
-    return found[0], found[1]._replace(edit=None, declined=reason)
+        written = spoiled(site, whole=found[1].edit.whole, copied=found[1].edit.copies)
+        if written is None:
+            return found
+        # Where gradients are off for the statement alone, what is around it needs them all the same.
+        again = None if site.no_grad else first_of(site.but(without_gradients=True), asked)
+        if again is not None and again[1].edit is not None and _is_without_gradients(site, again[1].edit):
+            return again
+        reason = (
+            f"`{written}` is read and written in place around it, and torch 2.13 would compute the gradients of one "
+            "graph from what was written; manually write to a copy, or call it under `torch.no_grad()`"
+        )
+        first = first or (rule, diagnostic._replace(edit=None, declined=reason))
+        asked = [each for each in asked if each[0] is not rule]
+    return first or found
 
 
 def _is_without_gradients(site: Site, edit: Edit) -> bool:

@@ -7,6 +7,7 @@ import linecache
 import sys
 import types
 from collections.abc import Iterator
+from textwrap import dedent
 from typing import Any
 from unittest.mock import Mock
 
@@ -18,7 +19,7 @@ from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.proofs.outlining import outlined_statements, unbacked
 from tests.tools.behaviour import FEW_SCENARIOS, behaves
-from tests.tools.fixes import checked, declined, embedded, fixed
+from tests.tools.fixes import checked, declined, embedded, fixed, noop
 
 _RECURRENT = """
 import torch
@@ -436,3 +437,19 @@ def test_code_for_torchscript_asks_in_a_function_whether_an_operator_fits(monkey
         whole: Any = torch.compile(model, backend="eager")
         with torch.autocast("cpu", torch.bfloat16):
             torch.testing.assert_close(whole(X, lengths), model(X, lengths))
+
+
+def test_an_assertion_that_dynamo_traces_is_no_place_for_an_operator() -> None:
+    source = """
+    import torch
+    from torch import nn
+
+
+    class Model(nn.Module):
+        def forward(self, x: torch.Tensor):
+            assert x.min() >= 0, "negative"
+            assert (x < 9).all()
+            return x + 1
+    """
+    noop(source, opaque=True)
+    assert checked(dedent(source).replace('"negative"', "str(x)"), opaque=True).findings

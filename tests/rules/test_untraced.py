@@ -412,7 +412,7 @@ class Model(nn.Module):
 @pytest.mark.parametrize(
     ("statements", "does"),
     [
-        ("i = x[0].argmax()\nx[:, i] = 0", "indexes with a 0-dim tensor"),
+        ("i = x[0].argmax()\nx[:, i] = 0", "reads a number out of a tensor"),
         ("index = (x > 0).byte()\nx[index] = x[index] * 2", "indexes with a mask of type uint8"),
         ("self.layers.flatten_parameters()", "recurrent layer"),
     ],

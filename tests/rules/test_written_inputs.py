@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 import types
+from functools import partial
 
 import pytest
 import torch
 
+from tests.rules.stateful_models import forgotten, loaded, run  # noqa: F401
 from tests.tools.compiled import compiled_differences
 from tests.tools.fixes import checked, fixed
 from tests.tools.observe import Scenario
 
+X = torch.ones(2, 3)
 TRAINING = (Scenario(training=True, gradients="inner"),)
 
 MODEL = """
@@ -319,3 +322,47 @@ def test_gradients_are_those_of_eager_mode_where_the_backward_pass_is_traced(cas
         x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
         gradients.append(torch.autograd.grad(call(x, torch.tensor([1.0, 2.0, 3.0])).square().sum(), x)[0])
     torch.testing.assert_close(gradients[1], gradients[0])
+
+
+QUEUE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("queue", torch.arange(12.0).view(3, 4))
+        self.register_buffer("place", torch.zeros(1, dtype=torch.long))
+
+    @torch.no_grad()
+    def put(self, rows: torch.Tensor) -> None:
+        place = int(self.place)
+        self.queue[:, place : place + 2] = rows.T
+        self.place[0] = (place + 2) % 4
+
+    def forward(self, x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        found = x @ {read}
+        self.put(rows)
+        return found.sum()
+"""
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_queue_that_is_filled_without_gradients_is_read_with_them() -> None:
+    source = QUEUE.format(read="self.queue.clone().detach()")
+    assert fixed(source)[0] == source
+    after, _ = fixed(source, opaque=True)
+    assert "_copied(self.queue)" in after
+    eager = loaded(source).Model()
+    model, rows = copy.deepcopy(eager), torch.rand(2, 3)
+    whole = torch.compile(model, backend="inductor", fullgraph=True)
+    expected, found = run(eager, partial(eager, rows=rows), X), run(model, partial(whole, rows=rows), X)
+    for old, new in zip(expected, found, strict=True):
+        torch.testing.assert_close(new, old)
+
+
+def test_what_is_read_without_gradients_too_may_be_written() -> None:
+    source = QUEUE.format(read="self.queue.clone().detach()")
+    source = source.replace("    def forward", "    @torch.no_grad()\n    def forward")
+    assert "is_compiling()" in fixed(source)[0]

@@ -42,7 +42,6 @@ from collections.abc import Callable, Mapping, Sequence
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import in_front, judged, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
@@ -50,7 +49,14 @@ from graphmend_codemod.rules.framework.rule import BRANCH_MESSAGES, Contract, Co
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.guards import checking_calls
 from graphmend_codemod.rules.guards.device_check import DeviceCheck
-from graphmend_codemod.rules.proofs.conditions.condition import Condition, fails_early, reads_tensor, split
+from graphmend_codemod.rules.proofs.conditions.condition import (
+    Condition,
+    combines,
+    fails_early,
+    is_traced_assertion,
+    reads_tensor,
+    split,
+)
 from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
 from graphmend_codemod.rules.proofs.conditions.trace_time_conditions import asked_of_bytes, tensor_checks
 from graphmend_codemod.rules.proofs.exceptions import message_of, swallowing
@@ -185,9 +191,7 @@ def assertion(site: Site, node: ast.Assert) -> Diagnostic | None:
     """`assert t, message` with a message that is no constant; Dynamo traces the others itself."""
     if (condition := split(site, node.test)) is None:
         return None
-    traced = all(site.value(tensor).kind is ValueKind.TENSOR for tensor in condition.tensors)
-    plain = traced and len(condition.tensors) == 1 and not condition.facts and not _combines(condition)
-    if plain and (node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))):
+    if is_traced_assertion(site, node, condition):
         return None
     message = f"data-dependent `assert`: `{speculation.short(node.test)}`"
     early = all(fails_early(each, ast.And) for each in condition.tensors)
@@ -219,7 +223,7 @@ def _facts(site: Site, condition: Condition, early: bool) -> list[str]:
 
 def _why_not(site: Site, condition: Condition, early: bool, *, nested: bool = False) -> str | None:
     """Why the check stays; `nested` says that what acts is asked below the header, where nothing asks it again."""
-    if condition.several is not None and _combines(condition) and not early:
+    if condition.several is not None and combines(condition) and not early:
         return _place_is_bad(site) or (
             f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`"
         )
@@ -245,14 +249,6 @@ def _place_is_bad(site: Site, why: str | None = None) -> str | None:
     if site.settings.guards == "advice":
         return 'not rewritten because of the setting `guards = "advice"`'
     return None
-
-
-def _combines(condition: Condition) -> bool:
-    """True when several tensors decide. A single one may have any shape: `_assert_async` takes what `if` would take."""
-    return len(condition.tensors) > 1 or any(
-        isinstance(node, ast.BoolOp) or (isinstance(node, ast.Compare) and len(node.ops) > 1)
-        for node in walk(condition.tensors[0])
-    )
 
 
 def _check(site: Site, condition: Condition, described: ast.expr | None, *, inverse: bool) -> DeviceCheck:

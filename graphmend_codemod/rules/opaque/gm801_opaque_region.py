@@ -43,7 +43,8 @@ and constants, and gradients off (as under `@torch.no_grad()`) unless all change
 all that is told apart while tracing, and the graph breaks as before. Where autograd saved a tensor before it changes
 through `.data`, compiled code raises in place of a gradient of the new values. `self.queue.clone()` in the class
 becomes an operator, too: Inductor leaves out a copy of a tensor that changes later in the graph, and the gradient
-would be wrong.
+would be wrong. In a method that does more, such as a `forward`, one statement that only does this is called as such an
+operator: `if self.initialized.item() == 0: self.start(x)`, or a loop that fills a queue.
 
 **Methods with results.** A method of a module that changes nothing, but for what it made itself, and returns tensors of
 shapes that do not depend on data is called as one operator as well. It gets the parameters and buffers that the method
@@ -101,7 +102,7 @@ from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
+from graphmend_codemod.rules.proofs.conditions.condition import is_traced_assertion, reads_tensor, split
 from graphmend_codemod.rules.proofs.outlining.recurrent_layers import layers_in
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
@@ -196,6 +197,9 @@ def untraced_test(site: Site, statement: ast.If | ast.While | ast.Assert) -> Dia
     if each is None:
         if not site.settings.opaque or not reads_tensor(site, statement.test):
             return None
+        condition = split(site, statement.test) if isinstance(statement, ast.Assert) else None
+        if condition is not None and is_traced_assertion(site, statement, condition):  # type: ignore[arg-type]
+            return None
         each = Untraced(statement.test, "data-dependent branch", "")
     found = _function(site, each)
     if found.edit is None and isinstance(statement, ast.While):
@@ -241,8 +245,9 @@ def _with_others(site: Site, each: Untraced, found: Diagnostic) -> Diagnostic:
     """The verdict; where it has no edit, the statement as one operator, with as few others as that takes."""
     if found.edit is not None:
         return found
-    from graphmend_codemod.rules.proofs.outlining import outlined_statements
+    from graphmend_codemod.rules.proofs.outlining import outlined_statements, updating_statements
 
-    with contextlib.suppress(NotProven):
-        return Diagnostic(each.message, edit=outlined_statements.edit(site))
+    for edit in (outlined_statements.edit, updating_statements.edit):
+        with contextlib.suppress(NotProven):
+            return Diagnostic(each.message, edit=edit(site))
     return found

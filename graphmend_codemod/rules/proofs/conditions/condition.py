@@ -10,6 +10,7 @@ from graphmend_codemod.analysis.hazards import FREE, Hazards
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.patterns import asks_identity, is_not, operands_of
+from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import BOOL, SCALAR, Origin, ValueKind, is_bool_or_byte
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition_parts import (
@@ -119,6 +120,21 @@ def _split(site: Site, test: ast.expr) -> Condition | None:
     hazards = once & Hazards(impure=again)
     needs = (*facts, *skipped)
     return Condition(static, tensors, text, inverse, several, hazards, needs, chosen, raises, only, again, once)
+
+
+def combines(condition: Condition) -> bool:
+    """True when several tensors decide. A single one may have any shape: `_assert_async` takes what `if` would take."""
+    return len(condition.tensors) > 1 or any(
+        isinstance(node, ast.BoolOp) or (isinstance(node, ast.Compare) and len(node.ops) > 1)
+        for node in walk(condition.tensors[0])
+    )
+
+
+def is_traced_assertion(site: Site, node: ast.Assert, condition: Condition) -> bool:
+    """True for `assert t, "text"` of one tensor: Dynamo itself makes a check on the device of it."""
+    tensors = all(site.value(tensor).kind is ValueKind.TENSOR for tensor in condition.tensors)
+    plain = tensors and len(condition.tensors) == 1 and not condition.facts and not combines(condition)
+    return plain and (node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str)))
 
 
 def fails_early(test: ast.expr, sign: type[ast.boolop]) -> bool:

@@ -9,35 +9,23 @@ the first case and is right in the second. So a fix that joins them is for code 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from graphmend_codemod.analysis import aliasing
-from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.callgraph import Definition, Key, calls_in
-from graphmend_codemod.analysis.patterns import is_attribute, is_name
-from graphmend_codemod.analysis.scope import SCOPES, dotted, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, dotted, walk, walk_scope
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.gradients import unrecorded
+from graphmend_codemod.rules.proofs.memory.certain_memory import CertainMemory
 from graphmend_codemod.rules.proofs.memory.given_writes import (
-    HELD,
-    SHARING,
-    STATISTICS,
     elements_read,
-    writes_by_word,
     writes_given,
 )
-from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory
-from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
-from graphmend_codemod.rules.proofs.untraced.evidence import registered
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_KEEP_ELEMENTS = frozenset({"requires_grad_", "detach_", "share_memory_", "rename_"})
-"""What changes a tensor in place, and none of its elements."""
-_ELEMENTS = frozenset({"items", "values"})
-_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
-T = TypeVar("T")
 
 
 class _Access(NamedTuple):
@@ -49,125 +37,21 @@ class _Access(NamedTuple):
     call: ast.Call | None = None
 
 
-def spoiled(site: Site, *, whole: bool = False) -> str | None:
+def spoiled(site: Site, *, whole: bool = False, copied: bool = False) -> str | None:
     """What comes from outside, is read before the site or there, and is written in place there or after it; if any.
 
     Looks at the function of the site and at those of its module that lead to it. With `whole`, the function is one
-    operator: what it reads it keeps no graph for, and all that it writes is written at its calls.
+    operator: what it reads it keeps no graph for, and all that it writes is written at its calls. With `copied`, what
+    is only read to `clone()` it does not count: no gradient computes that copy again.
     """
     scope, at = site.evaluator.scope, site.place.statement
-    if site.no_grad:
-        return None
     if not writes_given(site.source.text):
         return None  # most files: in the others each function is looked at
     calls = calls_in(site.source.text)
     function = calls.at(scope.node.lineno) or Definition(site.function, scope.node)
     same = (each for each in walk_scope(function.node) if isinstance(each, ast.stmt))
     found = next((each for each in same if (each.lineno, each.col_offset) == (at.lineno, at.col_offset)), None)
-    return None if found is None else _Joined(_Certain(site, calls)).spoiled(function, found, whole)
-
-
-class _Certain(ModuleMemory):
-    """What functions certainly do: calls that nothing is known of share and write nothing."""
-
-    def remembered(self, question: str, about: Hashable, answer: Callable[[], T]) -> T:
-        """Apart from what functions may do."""
-        return super().remembered(f"certain {question}", about, answer)
-
-    def filled(self, function: Definition) -> list[Link]:
-        """Nothing: `y[mask] = x` may be a list that has `x` from there on, and mostly is a tensor."""
-        del function
-        return []
-
-    def _find_effect(self, function: Definition, call: ast.Call) -> Effect:
-        called, owner = call.func, getattr(call.func, "value", None)
-        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-        asked = (
-            name.endswith("_")
-            or name in SHARING
-            or name in STATISTICS
-            or name in _ELEMENTS
-            or is_name(owner, "self")
-            or any(writes_by_word(each) for each in call.keywords)
-        )
-        if not asked and self.calls.callee(function, call) is None:
-            return Effect()  # most calls
-        found = super()._find_effect(function, call)
-        if name in _KEEP_ELEMENTS:
-            return found._replace(writes=())
-        if name in STATISTICS and not is_name(owner, "self"):  # a layer of this name changes its own statistics
-            return found._replace(writes=tuple(call.args[1:3]) or found.writes)
-        if not found.known and name.endswith("_") and not name.endswith("__"):
-            given = aliasing.operands(call)[:1]  # `torch._foreach_mul_(tensors, 0.5)`
-            return Effect(given, given)
-        return found if found.known else Effect()
-
-    def sources(self, function: Definition, node: ast.expr) -> set[str]:
-        """The same, with what the name of an attribute and an own list of tensors lead to."""
-        if isinstance(node, ast.Call) and is_name(next(iter(node.args), None), "self"):
-            name = node.args[1] if len(node.args) > 1 else None
-            if is_name(node.func, "getattr") and isinstance(name, ast.Constant) and isinstance(name.value, str):
-                return {f"self.{name.value}"}
-        if isinstance(node, ast.Call) and is_attribute(node.func, "self") and node.func.attr in HELD:
-            return {f"self.{each}" for each in self._buffers(function)}
-        found = super().sources(function, node)
-        own = (name.partition(".")[2] for name in found if name.startswith("self.") and function.owner)
-        return found.union(*(self._listed(function.owner, each) for each in own))
-
-    def bound_before(
-        self, function: Definition, blocks: Blocks, statement: ast.stmt, name: str
-    ) -> list[ast.Assign | None] | None:
-        """The same, also of an attribute of the instance that no other method than a constructor binds."""
-        root, dot, attribute = name.partition(".")
-        if root != "self" or not dot or not function.owner:
-            return super().bound_before(function, blocks, statement, name)
-        made = [each.node for each in self.calls.definitions.values() if each.node.name == "__init__"]
-        places = [range(each.lineno, (each.end_lineno or 0) + 1) for each in (*made, function.node)]
-        stores = self.calls.assigned(function.owner, attribute)
-        alone = all(_is_in(places, each.lineno) for each in stores)
-        return blocks.bindings_before(statement, name) if stores and alone else None
-
-    def _listed(self, owner: str, attribute: str) -> set[str]:
-        """The attributes that a class puts into a list or dict: `self.scales = [self.first, self.second]`."""
-        values = [
-            each for each in self.calls.assigned(owner, attribute) if isinstance(each, (ast.List, ast.Tuple, ast.Dict))
-        ]
-        return {
-            text for each in values for part in ast.walk(each) if is_attribute(part, "self") and (text := dotted(part))
-        }
-
-    def _buffers(self, function: Definition) -> frozenset[str]:
-        return registered(self.site.source.text, function.node.lineno)
-
-    def _of_callee(self, callee: Definition, call: ast.Call) -> Effect:
-        return super()._of_callee(callee, call)._replace(shares=())
-
-    def _returned_parameters(self, function: Definition) -> set[str]:
-        del function
-        return set()
-
-    def _written_by_method(self, function: Definition, call: ast.Call) -> set[str]:
-        return set() if self.calls.callee(function, call) is None else super()._written_by_method(function, call)
-
-    def _written(self, function: Definition, node: ast.AST) -> set[str]:
-        certain = isinstance(node, ast.Call) or self._is_tensor_written(function, node)
-        return super()._written(function, node) if certain else set()
-
-    def _is_tensor_written(self, function: Definition, node: ast.AST) -> bool:
-        """False for numbers that are counted up, and for what is put into lists and dicts."""
-        if isinstance(node, ast.AugAssign):
-            number = isinstance(node.value, ast.Constant) or not isinstance(node.op, _OPERATORS)
-            place = isinstance(node.target, ast.Subscript) and not self._is_tensor_written(function, node.target)
-            python = self.site.value(node.target).is_python or number or place
-            return self._is_tensor(function, node.target) or not python
-        if isinstance(node, ast.Subscript):
-            place = isinstance(node.slice, (ast.Name, ast.Attribute, ast.Constant))
-            return not place or self._is_tensor(function, node.value) or self.site.value(node.slice).is_tensor
-        return True
-
-    def _is_tensor(self, function: Definition, node: ast.expr) -> bool:
-        """True for what the dataflow takes for a tensor, and for buffers of the class around a function."""
-        return self.site.value(node).is_tensor or (is_attribute(node, "self") and node.attr in self._buffers(function))
+    return None if found is None else _Joined(CertainMemory(site, calls), copied).spoiled(function, found, whole)
 
 
 class _Around(NamedTuple):
@@ -182,8 +66,8 @@ class _Around(NamedTuple):
 class _Joined:
     """What one graph would read and write that two had."""
 
-    def __init__(self, memory: _Certain) -> None:
-        self._memory = memory
+    def __init__(self, memory: CertainMemory, copied: bool) -> None:
+        self._memory, self._copied = memory, copied
         self._seen: set[Key] = set()
 
     def spoiled(self, function: Definition, at: ast.stmt, whole: bool) -> str | None:
@@ -220,6 +104,8 @@ class _Joined:
             inner = [self._at_call(function, caller, call, each) for each in around]
             first, last = at.lineno, at.end_lineno or 0
             read = [each for each in self._before(caller, at) if each.call is not call]
+            if isinstance(at, ast.Expr) and at.value is call and unrecorded.is_off(self._memory.site, function.node):
+                read = [each for each in read if each.statement is not at]  # the function reads it without gradients
             written = [each for each in self._after(caller, at, 0) if each.line < first]
             read_below = [each for each in self._below(caller, at) if each.call is not call]
             accesses = (read, written, read_below, self._after(caller, at, last + 1))
@@ -297,26 +183,41 @@ class _Joined:
         return blocks.returns_before(one, other) or blocks.returns_before(other, one)
 
     def _read_in(self, function: Definition) -> list[_Access]:
-        return self._memory.remembered("reads", function, lambda: list(self._reads(function)))
+        return self._memory.remembered(f"reads {self._copied}", function, lambda: list(self._reads(function)))
 
     def _written_in(self, function: Definition) -> list[_Access]:
         return self._memory.remembered("writes outside", function, lambda: list(self._writes(function)))
 
     def _reads(self, function: Definition) -> Iterator[_Access]:
         memory, blocks = self._memory, blocks_of(self._memory.calls, function)
+        off = self._without_gradients(function)
         for part in (each for statement in function.node.body for each in elements_read(statement)):
-            if blocks.runs(part):
+            if blocks.runs(part) and id(part) not in off:
                 yield self._access(function, part, memory.sources(function, part))
-        for call in (each for each in walk_scope(function.node) if isinstance(each, ast.Call) and blocks.runs(each)):
+        calls = (each for each in walk_scope(function.node) if isinstance(each, ast.Call) and blocks.runs(each))
+        for call in (each for each in calls if id(each) not in off):
             callee = memory.calls.callee(function, call)
             if callee is not None and callee.owner:
-                inner = memory.remembered("attributes", callee, partial(self._attributes, callee))
+                inner = memory.remembered(f"attributes {self._copied}", callee, partial(self._attributes, callee))
                 names = self._at_call(callee, function, call, inner)
                 yield _Access(blocks.statement_of(call), names, call.lineno, call)
 
+    def _without_gradients(self, function: Definition) -> set[int]:
+        """The ids of what a function does without gradients: nothing that it reads there is needed for one."""
+        site = self._memory.site
+        copies = set(_under_clone(function)) if self._copied else set()
+        if site.sets_gradient_mode:
+            return copies
+        whole = unrecorded.is_off(site, function.node)
+        parts = [*walk(function.node)]
+        off = {id(each) for each in parts} if whole else unrecorded.under_no_grad(parts, site.resolve_global)
+        return copies | off
+
     def _attributes(self, function: Definition) -> set[str]:
         """The attributes of its instance that a method reads, in the method itself."""
-        parts = (each for statement in function.node.body for each in elements_read(statement))
+        off = self._without_gradients(function)
+        read = (each for statement in function.node.body for each in elements_read(statement))
+        parts = (each for each in read if id(each) not in off)
         return {text for part in parts if (text := dotted(part) or "").startswith("self.")}
 
     def _writes(self, function: Definition) -> Iterator[_Access]:
@@ -378,6 +279,13 @@ def _repeats(function: Definition, statement: ast.stmt) -> bool:
         seen |= names
         todo += [each.value for each in bound for one in each.targets if isinstance(one, ast.Name) and one.id in names]
     return bool(root)
+
+
+def _under_clone(function: Definition) -> Iterator[int]:
+    """The ids of `self.queue` in `self.queue.detach().clone()`."""
+    for node in walk(function.node):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "clone":
+            yield from (id(part) for part in walk(node.func.value))
 
 
 def _loops(function: Definition) -> Iterator[range]:

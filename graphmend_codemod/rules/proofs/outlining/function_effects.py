@@ -17,6 +17,7 @@ from graphmend_codemod.analysis.patterns import all_given, elements_of, is_name,
 from graphmend_codemod.analysis.scope import FunctionNode, parameter_names
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.gradients import unrecorded
 from graphmend_codemod.rules.proofs.outlining import held_functions, library_effects
 from graphmend_codemod.rules.proofs.outlining.eager_parts import behind_flags, eager_nodes
 from graphmend_codemod.rules.proofs.outlining.held_functions import Functions
@@ -52,7 +53,7 @@ class FunctionEffects:
 
     def __init__(self, site: Site, *, updates: bool = False) -> None:
         self._site = site
-        self._known: dict[tuple[object, ...], frozenset[str]] = {}
+        self._known: dict[tuple[object, ...], tuple[frozenset[str], bool]] = {}
         self._tried: dict[str, tuple[str, FunctionNode] | None] = {}
         self.updates = updates
         self.held: dict[str, str] = {}
@@ -77,13 +78,17 @@ class FunctionEffects:
         if key not in self._known and depth > _DEEP:
             raise NotProven(f"`{function.name}` calls functions that call further ones")
         if key not in self._known:
-            self._known[key] = frozenset()  # what calls itself changes what it changes without that
+            self._known[key] = (frozenset(), False)  # what calls itself changes what it changes without that
+            before, self.recorded = self.recorded, False
             try:
-                self._known[key] = frozenset(_Body(self, self._site, function, depth, own, given or {}).changed())
+                found = frozenset(_Body(self, self._site, function, depth, own, given or {}).changed())
             except NotProven:
                 del self._known[key]
                 raise
-        return self._known[key]
+            self._known[key] = found, self.recorded and not unrecorded.is_off(self._site, function)
+            self.recorded = before
+        self.recorded |= self._known[key][1]
+        return self._known[key][0]
 
     def demand_separate_results(self, function: FunctionNode, own: str = "", new: bool = False) -> None:
         """NotProven where a function returns a tensor twice, or a view of it; if `new`, also one that it is given."""
@@ -193,14 +198,22 @@ class _Body(NameOrigins):
             raise NotProven(f"`{speculation.short(node)}` is not supported inside a custom operator")
         self._check_modes(node)
         found: set[str] = set()
+        before = self._effects.recorded
         for written in self._written(node):
             roots = self.outside(self.roots(written))
             if any(each == self._own or (each not in self._parameters and each[0] != ".") for each in roots):
                 raise NotProven(f"`{speculation.short(node)}` may change state of the module")
             found |= roots
             if any(each[0] == "." for each in roots):
-                self._effects.recorded |= hasattr(written, "lineno") and not held_functions.is_detached(written)
+                seen = hasattr(written, "lineno") and not unrecorded.is_detached(written)
+                self._effects.recorded |= seen and not unrecorded.fills_buffer(self._site, node, self._own)
+        if id(node) in self._unrecorded:
+            self._effects.recorded = before
         return found
+
+    @cached_property
+    def _unrecorded(self) -> set[int]:
+        return unrecorded.under_no_grad(self.nodes, self._resolved)
 
     def _check_modes(self, node: ast.AST) -> None:
         """NotProven for what is another thing inside of an operator, or when a gradient runs the function again."""

@@ -107,16 +107,3 @@ def given_as(function: FunctionNode, call: ast.Call, names: frozenset[str], skip
     positional = [each.arg for each in (*function.args.posonlyargs, *function.args.args)][skipped:]
     yield from (given for name, given in zip(positional, call.args, strict=False) if name in names)
     yield from (word.value for word in call.keywords if word.arg in names)
-
-
-def is_detached(node: ast.expr) -> bool:
-    """True for `self.a.data[0]` and `self.a.detach()`: what autograd does not see written."""
-    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
-        called = isinstance(node, ast.Call)
-        inner = node.func if isinstance(node, ast.Call) else node
-        if isinstance(inner, ast.Attribute) and inner.attr == ("detach" if called else "data"):
-            return True
-        if called:
-            return False
-        node = node.value  # type: ignore[union-attr]
-    return False

@@ -38,7 +38,7 @@ from graphmend_codemod.rules.proofs.untraced.guesses import seems_tensor
 
 _COMMENT = "# torch.compile cannot trace these statements: it calls them as one operator."
 _MOST = 8
-_FORMS = (
+FORMS = (
     *(ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal, ast.Delete),
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom),
 )
@@ -55,10 +55,10 @@ def edit(site: Site) -> Edit:
         raise NotProven("the code is in a nested function; move it into a function of its own")
     if isinstance(site.evaluator.scope.node, ast.AsyncFunctionDef):
         raise NotProven("the function is a coroutine")
-    _check_around(site)
+    check_around(site)
     reasons: list[NotProven] = []
     for body, position in reversed(site.place.blocks):
-        _check_alone(site, body[position])
+        check_alone(site, body[position])
         try:
             return _grown(site, body, position)
         except NotProven as reason:
@@ -102,7 +102,7 @@ def _edit_of(site: Site, statements: Sequence[ast.stmt]) -> Edit:
     return found
 
 
-def _check_around(site: Site) -> None:
+def check_around(site: Site) -> None:
     for parent in site.place.parents:
         for item in parent.items if isinstance(parent, (ast.With, ast.AsyncWith)) else ():
             context = item.context_expr
@@ -112,19 +112,19 @@ def _check_around(site: Site) -> None:
 
 def _may_be_moved(site: Site, statement: ast.stmt) -> bool:
     try:
-        _check_alone(site, statement)
+        check_alone(site, statement)
     except NotProven:
         return False
     return True
 
 
-def _check_alone(site: Site, statement: ast.stmt) -> None:
+def check_alone(site: Site, statement: ast.stmt) -> None:
     """NotProven for what no operator holds, whatever is taken in with it."""
 
     def look() -> str:
         try:
-            demand_movable(walk(statement), (), _FORMS, KNOWS_NAMES | OF_A_CLASS)
-            _Names(site, [statement]).effects()
+            demand_movable(walk(statement), (), FORMS, KNOWS_NAMES | OF_A_CLASS)
+            Names(site, [statement]).effects()
         except NotProven as reason:
             return str(reason)
         return ""
@@ -133,7 +133,7 @@ def _check_alone(site: Site, statement: ast.stmt) -> None:
         raise NotProven(reason)
 
 
-class _Names:
+class Names:
     """What statements read from before them, and a function that takes it and holds them."""
 
     def __init__(self, site: Site, statements: Sequence[ast.stmt], results: Sequence[str] = ()) -> None:
@@ -177,7 +177,7 @@ class _Region:
         self.returns = isinstance(statements[-1], ast.Return)
         self._check_ways_out()
         self.results = self._read_later()
-        names = _Names(self.site, statements, self.results)
+        names = Names(self.site, statements, self.results)
         self.given, self.own, function = names.given, names.own or "", names.function
         self._check_given()
         self.effects, changed = names.effects()
@@ -245,7 +245,7 @@ class _Region:
         if "_" in self.given:
             raise NotProven("`_` is what the operator calls the module that it is not given")
         for name in self.given:
-            if not _is_bound(self.site, name):
+            if not is_bound(self.site, name):
                 raise _TakesBefore(f"`{name}` may be unbound before the statements")
         for part in (part for each in self.statements for part in walk(each)):
             if isinstance(part, ast.keyword) and part.arg == "generator":
@@ -305,7 +305,7 @@ class _Region:
         back = [] if self.returns else [f"    return {', '.join(self.results)}"]
         text = [
             f"@{shared[-1].name}({parts}shapes={shapes}{self.shapes.nested})",
-            _head(operator, given),
+            head(operator, given),
             f'    """Statements of `{site.function}` as one operator for torch.compile."""',
             *(f"    {name} = {name}.clone()" for name in self.copied),
             moved(site, self.statements),
@@ -325,12 +325,12 @@ def _looks_up_a_word(part: ast.Subscript) -> bool:
     return isinstance(part.value, ast.Name) and isinstance(word, str)
 
 
-def _head(name: str, given: Sequence[str]) -> str:
+def head(name: str, given: Sequence[str]) -> str:
     line = f"def {name}({', '.join(given)}):"
     return line if len(line) <= 79 else "\n".join([f"def {name}(", *(f"    {each}," for each in given), "):"])
 
 
-def _is_bound(site: Site, name: str) -> bool:
+def is_bound(site: Site, name: str) -> bool:
     """True for a local that certainly has a value where the statements begin."""
     if is_bound_before(site, name, (ast.Assign, ast.AugAssign)):
         return True

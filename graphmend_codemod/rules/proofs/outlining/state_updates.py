@@ -8,7 +8,8 @@ which holds the tensors of the graph.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
@@ -32,11 +33,30 @@ _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 _SCHEMA = "(Tensor[] held, Tensor[] given, int number) -> Tensor[]"
 
 
+class Update(NamedTuple):
+    """What an operator changes: `tensors` of the instance, the first `changed` of them, under `conditions`."""
+
+    tensors: list[str]
+    changed: int
+    conditions: list[str]
+
+
 def edit(site: Site) -> Edit:
     """The compile path in front of the body of the method around the site. NotProven where that would show."""
     function, scope = site.evaluator.scope.node, site.evaluator.scope
     own, owner = scope.self_name or "", (scope.class_qualified or "").rpartition(".")[2]
     names = method_parameters(site, function, own)
+    update = update_of(site, function, own, names, stored_names(walk(function)))
+    operator = operator_name(site, function.name)
+    path = path_before_body(site, _COMMENT, update.conditions, f"{operator}({', '.join([own, *names])})")
+    method = f"{owner}.{function.name}"
+    words = decorating(update)
+    text = calling(operator, words, "self, *given", method, f"{method}(self, *given)")
+    return edit_of(site, path, update, Helper(operator, text, after=("_one_update",)), whole=True)
+
+
+def update_of(site: Site, function: FunctionNode, own: str, names: Sequence[str], local: Collection[str]) -> Update:
+    """What a function changes of the instance `own`; NotProven where it does anything else. `names` are its others."""
     effects = FunctionEffects(site, updates=True)
     changed = effects.changed(function, own=own)
     if not changed:
@@ -44,24 +64,27 @@ def edit(site: Site) -> Edit:
     if any(name[0] != "." for name in changed):
         raise NotProven("the method changes one of its arguments")
     written = sorted(name[1:] for name in changed)
-    local = stored_names(walk(function))
-    hidden = next((each for each in effects.held.values() if each in local.union(names)), None)
+    hidden = next((each for each in effects.held.values() if each in {*local, *names}), None)
     if hidden is not None:
         raise NotProven(f"`{hidden}` is a function of the file and a variable of the method")
     if effects.parts:
         raise NotProven(f"`{next(iter(effects.parts.values()))}` is not held by the instance of the method itself")
     tensors = [*written, *sorted(each for each in effects.read - set(written) if _is_tensor(site, each))]
     others = sorted(effects.read - set(tensors) - effects.held.keys())
-    conditions = _conditions(site, effects, own, owner)
+    conditions = _conditions(site, effects, own, (site.evaluator.scope.class_qualified or "").rpartition(".")[2])
     conditions.append(f"_fits_an_update({', '.join([own, _tuple(tensors), _tuple(others), *names])})")
-    operator = operator_name(site, function.name)
-    replacements = [path_before_body(site, _COMMENT, conditions, f"{operator}({', '.join([own, *names])})")]
-    replacements += _copies(site, owner, written)
-    helpers = _helpers(site, operator, owner, tensors, len(written))
-    if len(replacements) > 1:
+    return Update(tensors, len(written), conditions)
+
+
+def edit_of(site: Site, path: Replacement, update: Update, operator: Helper, *, whole: bool = False) -> Edit:
+    """The edit with the operator's helpers, and with operators for copies of what changes."""
+    owner = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+    copies = _copies(site, owner, update.tensors[: update.changed])
+    helpers = (*_helpers(site), operator)
+    if copies:
         fake = Helper("_copied_fake", texts.COPIED_FAKE, after=("_copied",), shared=True)
         helpers = (*helpers, Helper("_copied", _copied(site), after=("_operator_name",), shared=True), fake)
-    return Edit(tuple(replacements), imports=("torch",), helpers=helpers, whole=True)
+    return Edit((path, *copies), imports=("torch",), helpers=helpers, whole=whole, copies=True)
 
 
 def _is_tensor(site: Site, name: str) -> bool:
@@ -89,9 +112,7 @@ def method_parameters(site: Site, function: FunctionNode, own: str) -> list[str]
     """The parameters behind the instance; NotProven for a method that cannot be called by the name of its class."""
     args, owner = function.args, (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
     demand_torch(site)
-    bound = [each for each in site.summary.bindings if each.name == owner and each.kind != "class"]
-    if bound or any(each.name == owner and not each.receiver for each in site.summary.writes):
-        raise NotProven(f"`{owner}` may be something else when the method runs")
+    demand_class(site, owner)
     if not own or site.function != f"{owner}.{function.name}":
         raise NotProven("the code is in a nested function; move it into a function of its own")
     decorators = [each.func if isinstance(each, ast.Call) else each for each in function.decorator_list]
@@ -100,6 +121,13 @@ def method_parameters(site: Site, function: FunctionNode, own: str) -> list[str]
     if args.vararg or args.kwarg or args.kwonlyargs or isinstance(function, ast.AsyncFunctionDef):
         raise NotProven("the method takes any number of arguments, or some by name only")
     return [each.arg for each in (*args.posonlyargs, *args.args)][1:]
+
+
+def demand_class(site: Site, owner: str) -> None:
+    """NotProven where the name of a class may be that of something else."""
+    bound = [each for each in site.summary.bindings if each.name == owner and each.kind != "class"]
+    if bound or any(each.name == owner and not each.receiver for each in site.summary.writes):
+        raise NotProven(f"`{owner}` may be something else when the method runs")
 
 
 def _copies(site: Site, owner: str, written: Sequence[str]) -> list[Replacement]:
@@ -155,18 +183,20 @@ def _tuple(names: Sequence[str]) -> str:
     return f"({inside},)" if len(names) == 1 else f"({inside})"
 
 
-def _helpers(site: Site, operator: str, owner: str, names: Sequence[str], changed: int) -> tuple[Helper, ...]:
+def decorating(update: Update) -> str:
+    """The decorator of an operator."""
+    words = [*(f'"{name}"' for name in update.tensors), f"changed={update.changed}"]
+    return f"_one_update({', '.join(words)})"
+
+
+def _helpers(site: Site) -> tuple[Helper, ...]:
     lines = decorator(site, "x", _SCHEMA)
     lines[1] = '    _operator_name(method.__name__.strip("_")),'
     made = texts.UPDATE.format(operator="\n".join(f"        {line}" for line in lines))
-    words = [*(f'"{name}"' for name in names), f"changed={changed}"]
-    method = f"{owner}.{site.evaluator.scope.node.name}"
-    text = calling(operator, f"_one_update({', '.join(words)})", "self, *given", method, f"{method}(self, *given)")
     fits, apart = texts.FITS.split("\n\n\n")
     return (
         naming(site),
         Helper("_are_apart", apart, shared=True),
         Helper("_fits_an_update", fits, after=("_are_apart",), shared=True, since="compiler.is_exporting"),
         Helper("_one_update", made, after=("_operator_name",), shared=True),
-        Helper(operator, text, after=("_one_update",)),
     )

@@ -1,0 +1,53 @@
+"""Which writes autograd records: not those through `.data`, under `no_grad`, and of constants into buffers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+
+from graphmend_codemod.analysis.patterns import is_attribute
+from graphmend_codemod.analysis.scope import FunctionNode
+from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.rules.framework.site import Site
+
+_OFF = frozenset({"torch.no_grad", "torch.inference_mode"})
+_FILLS = frozenset({"fill_", "zero_"})
+
+
+def is_detached(node: ast.expr) -> bool:
+    """True for `self.a.data[0]` and `self.a.detach()`: what autograd does not see written."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        called = isinstance(node, ast.Call)
+        inner = node.func if isinstance(node, ast.Call) else node
+        if isinstance(inner, ast.Attribute) and inner.attr == ("detach" if called else "data"):
+            return True
+        if called:
+            return False
+        node = node.value  # type: ignore[union-attr]
+    return False
+
+
+def fills_buffer(site: Site, node: ast.AST, own: str) -> bool:
+    """True for `self.done.fill_(1)`: a constant in a buffer needs no gradient."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _FILLS:
+        return False
+    held = node.func.value
+    fact = site.evaluator.scope.attribute(held.attr) if is_attribute(held, own) else None
+    constant = all(isinstance(each, ast.Constant) for each in node.args) and not node.keywords
+    return constant and fact is not None and fact.kind is AttributeKind.BUFFER
+
+
+def is_off(site: Site, function: FunctionNode) -> bool:
+    """True for a function under `@torch.no_grad()`."""
+    decorators = [each.func if isinstance(each, ast.Call) else each for each in function.decorator_list]
+    return any(site.resolve_global(each) in _OFF for each in decorators)
+
+
+def under_no_grad(nodes: Iterable[ast.AST], resolve: Callable[[ast.expr], str | None]) -> set[int]:
+    """The ids of what runs under `with torch.no_grad():`."""
+    found = set[int]()
+    for node in nodes:
+        for item in node.items if isinstance(node, ast.With) else ():
+            if isinstance(item.context_expr, ast.Call) and resolve(item.context_expr.func) in _OFF:
+                found.update(id(part) for statement in node.body for part in ast.walk(statement))  # type: ignore[attr-defined]
+    return found
