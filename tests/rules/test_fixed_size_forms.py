@@ -150,6 +150,8 @@ class Model(nn.Module):
         found[:, offset], found[-1] = 5.0, 6.0
         found[offset] += 0.5
         found[offset] = value
+        row = found[1]
+        found[offset] = row
         return found, i, j
 """
 VALUES = [f"torch.tensor([3.0, 1.0, 2.0, 0.5, 4.0, 5.0]), {value}" for value in ("torch.rand(6)", "torch.tensor(3)")]
@@ -157,7 +159,7 @@ VALUES = [f"torch.tensor([3.0, 1.0, 2.0, 0.5, 4.0, 5.0]), {value}" for value in 
 
 def test_elements_are_read_and_written_by_a_tensor() -> None:
     after, _ = fixed(PAIRS)
-    assert after.count("is_compiling()") == 5
+    assert after.count("is_compiling()") == 6
     behaves(PAIRS, after, VALUES)
     compiles(after, VALUES)
 
@@ -173,6 +175,10 @@ def test_what_is_written_may_be_of_another_dtype() -> None:
     inputs = ["torch.tensor([3.0, 1.0, 2.0, 0.5]), torch.tensor(3)"]
     behaves(source, after, inputs)
     compiles(after, inputs, strict=False)
-    assert checked(source.replace("= value", "= value + 1")).findings[-1].declined == (
-        "`value + 1` may have another dtype; assign it to a variable first"
-    )
+    reasons = [each.declined for each in checked(source.replace("= value", "= value + 1")).findings]
+    assert "`value + 1` may have another dtype; assign it to a variable first" in reasons
+
+
+def test_what_is_written_only_sometimes_needs_a_name() -> None:
+    source = PAIRS.replace("= 4.0", "= 4.0 if value.dim() else 3.0")
+    assert checked(source).findings[1].declined == "assign what is written to a variable first"

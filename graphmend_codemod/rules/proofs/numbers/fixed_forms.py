@@ -20,8 +20,7 @@ _READS = frozenset({"int", "float", "range"})
 _OPERATORS = frozenset({"roll", "tolist", "repeat_interleave", "masked_select", "nonzero", "argwhere"})
 _BUILDS = frozenset({"eye", "ones", "zeros", "full", "arange"})
 _CASTS = frozenset({"int", "float", "bool"})
-_SIGNED = (ast.Add, ast.Sub, ast.Mult)
-_LARGEST = frozenset({"max", "amax"})
+_SIGNED, _LARGEST = (ast.Add, ast.Sub, ast.Mult), frozenset({"max", "amax"})
 _SMALLEST = -(10**9)
 
 
@@ -34,6 +33,8 @@ class FixedForm(NamedTuple):
     sized: bool = False
     """True where the tensor is not read at all: the source tells the size."""
     helpers: tuple[Helper, ...] = ()
+    copied: ast.expr | None = None
+    """What is written is a copy: `x[t.reshape(1)] = y` raises where `y` is a view of `x`, and `x[t] = y` does not."""
 
 
 def candidates(outline: Outline) -> list[ast.expr]:
@@ -116,18 +117,19 @@ def _element(site: Site, statement: ast.stmt, node: ast.Subscript) -> FixedForm 
     written = {id(index): (index, f"{site.operand(index)}.reshape(1)")}
     text = site.but(written=written).text(node)
     if isinstance(node.ctx, ast.Store):
-        return FixedForm(node, text, (*conditions, *_stored(site, statement, node, place)))
+        asked, value = _stored(site, statement, node, place)
+        return FixedForm(node, text, (*conditions, *asked), copied=value)
     _demand_no_view(site, statement, node)
     return FixedForm(node, f"{text}.squeeze({place})", tuple(conditions))
 
 
-def _stored(site: Site, statement: ast.stmt, node: ast.Subscript, place: int) -> list[str]:
-    """Conditions under which `x[t.reshape(1)] = y` does what `x[t] = y` does, which converts what it copies."""
+def _stored(site: Site, statement: ast.stmt, node: ast.Subscript, place: int) -> tuple[list[str], ast.expr | None]:
+    """When `x[t.reshape(1)] = y` does what `x[t] = y` does, which converts what it copies; and a tensor `y`."""
     value = _pairs(statement).get(id(node)) or getattr(statement, "value", None)
-    if not isinstance(statement, (ast.Assign, ast.AugAssign)) or value is None:
+    if value is None or not isinstance(statement, (ast.Assign, ast.AugAssign)):
         raise NotProven(f"`{short(node)}` is written in another way than by an assignment")
     if site.value(value).is_python and not site.value(value).hint:
-        return []
+        return [], None
     if place or isinstance(statement, ast.AugAssign):
         raise NotProven(
             f"`{short(value)}` may have another shape; manually write to `{short(node.value)}` under a mask"
@@ -135,8 +137,7 @@ def _stored(site: Site, statement: ast.stmt, node: ast.Subscript, place: int) ->
     if dotted(value) is None:
         raise NotProven(f"`{short(value)}` may have another dtype; assign it to a variable first")
     stored, owner = site.text(value), site.text(node.value)
-    same = [f"{stored}.{each} == {owner}.{each}" for each in ("dtype", "device")]
-    return [*_tensor(site, value), *same]
+    return [*_tensor(site, value), *(f"{stored}.{each} == {owner}.{each}" for each in ("dtype", "device"))], value
 
 
 def _is_basic(part: ast.expr) -> bool:
