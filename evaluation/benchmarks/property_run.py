@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     totals: Counter[str] = Counter()
     failures: list[str] = []
     work = Parallel(n_jobs=options.jobs, return_as="generator_unordered")(
-        delayed(run_batch)(list(batch), options.compiled_every, options.shrink, options.opaque) for batch in batches
+        delayed(run_batch)(list(batch), options) for batch in batches
     )
     for counts, reports in work:
         totals.update(counts)
@@ -52,12 +52,13 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--batch", type=int, default=100, help="cases for one process at a time")
     parser.add_argument("--compiled-every", type=int, default=25, help="compile one case in so many; 0: none")
+    parser.add_argument("--backend", default="", help="compile graphs as well, such as with inductor: slow")
     parser.add_argument("--opaque", action="store_true", help="apply fixes with opaque operators as well")
     parser.add_argument("--shrink", type=int, default=200, help="tries to make a failing case smaller")
     return parser.parse_args(arguments)
 
 
-def run_batch(seeds: Iterable[int], compiled_every: int, tries: int, opaque: bool) -> tuple[Counter[str], list[str]]:
+def run_batch(seeds: Iterable[int], options: argparse.Namespace) -> tuple[Counter[str], list[str]]:
     """Counts and failure reports of some cases, in this process."""
     import torch
 
@@ -67,8 +68,11 @@ def run_batch(seeds: Iterable[int], compiled_every: int, tries: int, opaque: boo
     logging.getLogger("torch._dynamo").setLevel(logging.ERROR)
     counts: Counter[str] = Counter()
     reports = []
+    every = options.compiled_every
     for seed in seeds:
-        outcome = run_case(seed, compiled=bool(compiled_every) and seed % compiled_every == 0, opaque=opaque)
+        outcome = run_case(
+            seed, compiled=every > 0 and seed % every == 0, opaque=options.opaque, backend=options.backend
+        )
         counts["cases"] += 1
         counts["changed"] += outcome.changed
         counts["without"] += outcome.changed and "is_compiling" not in outcome.after
@@ -80,7 +84,7 @@ def run_batch(seeds: Iterable[int], compiled_every: int, tries: int, opaque: boo
         counts.update(f"cases {code}" for code in outcome.applied)
         counts.update(f"declined {code}" for code in outcome.declined.elements())
         if outcome.complaints:
-            reports.append(report(shrunk(outcome, tries)))
+            reports.append(report(shrunk(outcome, options.shrink)))
     return counts, reports
 
 

@@ -45,6 +45,7 @@ class Outcome:
     compiled: bool = False
     expected: tuple[tuple[str, str], ...] = ()
     opaque: bool = False
+    backend: str = ""
 
     @property
     def changed(self) -> bool:
@@ -63,30 +64,34 @@ class Fixed:
     problems: tuple[str, ...] = ()
 
 
-def run_case(seed: int, *, compiled: bool = False, opaque: bool = False) -> Outcome:
+def run_case(seed: int, *, compiled: bool = False, opaque: bool = False, backend: str = "") -> Outcome:
     """Generate, fix, compare in eager mode, and when `compiled` under `torch.compile` as well."""
-    return _outcome(seed, generate(seed), 5, compiled=compiled, opaque=opaque)
+    return _outcome(seed, generate(seed), 5, compiled=compiled, opaque=opaque, backend=backend)
 
 
 def shrunk(outcome: Outcome, tries: int = 300) -> Outcome:
     """A smaller module with complaints of the same kind."""
     kinds = {_kind(complaint) for complaint in outcome.complaints}
 
+    def again(program: Program, most: int) -> Outcome:
+        how = {"compiled": outcome.compiled, "opaque": outcome.opaque}
+        return _outcome(outcome.seed, program, most, **how, backend=outcome.backend)
+
     def fails(program: Program) -> bool:
         if not _parses(program.text):
             return False
-        tried = _outcome(outcome.seed, program, 1, compiled=outcome.compiled, opaque=outcome.opaque)
+        tried = again(program, 1)
         return any(_kind(found) in kinds for found in tried.complaints)
 
-    small = shrink(outcome.program, fails, tries)
-    return _outcome(outcome.seed, small, 3, compiled=outcome.compiled, opaque=outcome.opaque)
+    return again(shrink(outcome.program, fails, tries), 3)
 
 
-def _outcome(seed: int, program: Program, most: int, *, compiled: bool, opaque: bool) -> Outcome:
+def _outcome(seed: int, program: Program, most: int, *, compiled: bool, opaque: bool, backend: str) -> Outcome:
     fixed = fix(program.text, program.company, opaque=opaque)
     again = fix(fixed.text, program.company, opaque=opaque)
     expected: list[tuple[str, str]] = []
-    complaints = tuple(itertools.islice(_complaints(program, fixed, again, compiled, expected), most))
+    found = _complaints(program, fixed, again, expected if compiled else None, backend)
+    complaints = tuple(itertools.islice(found, most))
     return Outcome(
         seed,
         program,
@@ -98,6 +103,7 @@ def _outcome(seed: int, program: Program, most: int, *, compiled: bool, opaque: 
         compiled,
         tuple(expected),
         opaque,
+        backend,
     )
 
 
@@ -169,7 +175,7 @@ def _parses(text: str) -> bool:
 
 
 def _complaints(
-    program: Program, fixed: Fixed, again: Fixed, compiled: bool, expected: list[tuple[str, str]]
+    program: Program, fixed: Fixed, again: Fixed, expected: list[tuple[str, str]] | None, backend: str
 ) -> Iterator[str]:
     yield from (f"problem: {problem}" for problem in fixed.problems)
     if fixed.text == program.text:
@@ -190,11 +196,13 @@ def _complaints(
     except Exception as error:  # torch.jit.script, say, that does not take the fixed module
         yield f"eager, cannot be made: {type(error).__name__}: {error}"
         return
-    if compiled and "torch.jit" not in program.company:  # a script is not compiled
-        yield from _compiled_complaints(program, fixed, expected)
+    if expected is not None and "torch.jit" not in program.company:  # a script is not compiled
+        yield from _compiled_complaints(program, fixed, expected, backend)
 
 
-def _compiled_complaints(program: Program, fixed: Fixed, expected: list[tuple[str, str]]) -> Iterator[str]:
+def _compiled_complaints(
+    program: Program, fixed: Fixed, expected: list[tuple[str, str]], backend: str
+) -> Iterator[str]:
     """Where compiled code is worse than that of the original, and no page tells of it; `expected` gets the others.
 
     Gradients of a whole forward under `no_grad` are left out: there compiled inputs come back detached. So are
@@ -203,9 +211,12 @@ def _compiled_complaints(program: Program, fixed: Fixed, expected: list[tuple[st
     before, after = joined(program.text, program.company), joined(fixed.text, program.company)
     inputs, name = [given for given in program.inputs if ".numpy()" not in given], program.name
     for scenario in _COMPILED[:1] if program.signature.startswith("@") else _COMPILED:
-        if next(compiled_differences(before, inputs, name=name, scenarios=[scenario]), None) is not None:
+        if (
+            next(compiled_differences(before, inputs, name=name, scenarios=[scenario], backend=backend), None)
+            is not None
+        ):
             continue
-        for found in compiled_differences(after, inputs, name=name, scenarios=[scenario]):
+        for found in compiled_differences(after, inputs, name=name, scenarios=[scenario], backend=backend):
             where, _, _ = found.partition(": ")
             page = sentence(kind_of(found, where), fixed.applied, found)
             if not page:

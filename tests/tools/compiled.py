@@ -56,9 +56,11 @@ def compiled_differences(
     strict: bool = False,
     state: bool = True,
     dynamic: bool | None = False,
+    backend: str = "",
 ) -> Iterator[str]:
     """Where the compiled module differs from itself in eager mode; when `strict`, graph breaks are differences too.
 
+    `backend` compiles the graphs, such as `inductor`, which computes gradients in another way; without one they run.
     Where eager mode raises, or its backward pass, compiled code must do so as well, whatever the type. Messages are
     not compared: that of autograd has the number of writes in it.
     """
@@ -69,7 +71,7 @@ def compiled_differences(
             graphs: list[int] = []
             with _clean_dynamo():
                 allowed = not strict or any(call.outcome[0] == "raised" for call in eager)
-                compiled = observe(registered, name, inputs, scenario, _compiler(graphs, allowed, dynamic))
+                compiled = observe(registered, name, inputs, scenario, _compiler(graphs, allowed, dynamic, backend))
             for number, (old, new) in enumerate(zip(eager, compiled, strict=True), 1):
                 yield from compared(old, new, f"compiled, {scenario}, call {number}", state)
             if strict and not sum(graphs):
@@ -78,15 +80,18 @@ def compiled_differences(
         forget(registered)
 
 
-def _compiler(graphs: list[int], breaks_allowed: bool, dynamic: bool | None) -> Callable[[Any], Any]:
+def _compiler(graphs: list[int], breaks_allowed: bool, dynamic: bool | None, backend: str) -> Callable[[Any], Any]:
     """Wraps a module in its compiled form; each graph's number of operations goes into `graphs`."""
 
-    def backend(graph: torch.fx.GraphModule, _: Sequence[torch.Tensor]) -> Callable[..., Any]:
+    def count(graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable[..., Any]:
         graphs.append(sum(node.op.startswith("call_") for node in graph.graph.nodes))
-        return graph.forward
+        made: Callable[..., Any] = (
+            torch._dynamo.lookup_backend(backend)(graph, list(inputs)) if backend else graph.forward
+        )
+        return made
 
     def wrap(made: Any) -> Any:
-        compiled: Any = torch.compile(made, backend=backend, dynamic=dynamic)
+        compiled: Any = torch.compile(made, backend=count, dynamic=dynamic)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             with torch._dynamo.error_on_graph_break(not breaks_allowed):
