@@ -152,7 +152,9 @@ def test_what_is_rounded_may_be_an_integer_already() -> None:
     compiles(after, others[:2], strict=False)
 
 
-@pytest.mark.parametrize("number", ["size / 2", "size * 0.5", "x.sum()", "np.sqrt(size)", "size ** 0.5"])
+@pytest.mark.parametrize(
+    "number", ["size / 2", "size * 0.5", "x.sum()", "np.sqrt(size)", "size ** 0.5", "size * scale"]
+)
 def test_what_is_certainly_a_float_or_a_tensor_is_left_alone(number: str) -> None:
     source = _ROUNDED.replace("size - scale", number).replace("int(np.round(size)) + int(np.abs(scale))", "1")
     assert "is_compiling()" not in fixed(source)[0]

@@ -98,6 +98,7 @@ X = torch.randn(2, 3, generator=torch.Generator().manual_seed(9))
         ("self.rounds = 0\n\n", "self.rounds = place\n\n", "changes `self.rounds`"),
         ("place = int(self.place)", "rows[0] = 2\n        place = int(self.place)", "one of its arguments"),
         ("self.rounds = 0\n\n", "log(self)\n\n", "handed on"),
+        ("self.rounds = 0\n\n", "self.bank.resize_(place)\n\n", "changes the shape"),
         ("self.rounds = 0\n\n", "self.hook(place)\n\n", "may have side effects"),
         ("self.rounds = 0\n\n", "return place\n\n", "returns something"),
         ("* self.scale", "* self.config.scale", "`self.config.scale` is not held"),

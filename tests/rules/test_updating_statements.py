@@ -22,6 +22,7 @@ class Model(nn.Module):
         self.loc = nn.Parameter(torch.zeros(3))
         self.scale = nn.Parameter(torch.ones(3))
         self.register_buffer("ready", torch.tensor(0, dtype=torch.uint8))
+        self.held = []
 
     def start(self, x):
         with torch.no_grad():
@@ -105,6 +106,10 @@ def test_what_is_read_above_and_changed_keeps_the_operator_out_of_gradients() ->
         ("self.ready.fill_(1)", "self.count = x"),
         ("self.ready.fill_(1)", "open(factor)"),
         ("self.ready.fill_(1)", "super().train()"),
+        ("self.ready.fill_(1)", "self.ready.resize_(x.size())"),
+        ("self.ready.fill_(1)", "self.scale.data.t_()"),
+        ("self.ready.fill_(1)", "self.held.append(x)"),
+        ("self.ready.fill_(1)", "self.held[0] = x"),
     ],
 )
 def test_a_statement_that_does_more_is_left_alone(old: str, new: str) -> None:

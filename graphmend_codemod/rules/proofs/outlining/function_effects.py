@@ -26,11 +26,6 @@ from graphmend_codemod.rules.proofs.outlining.single_process import idle_nodes
 
 _FORBIDDEN = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try)
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.NamedExpr, ast.Match)
-_COPIES = torch_api.name_set("item tolist size dim numel stride element_size format items keys values get is_complex")
-_SHARES = torch_api.name_set(
-    "to cpu cuda float double half bfloat16 int long short bool type type_as contiguous detach numpy"
-)
-_FILLS = torch_api.name_set("append extend insert")
 _DEEP = 6
 _OF_ONE_VALUE = torch_api.PYTHON_ATTRIBUTES.keys() | torch_api.name_set(
     "data grad T mT real imag type index is_floating_point is_complex itemsize"
@@ -131,7 +126,7 @@ class FunctionEffects:
 
 
 class _Body(NameOrigins):
-    fillers = _FILLS
+    fillers = library_effects.FILLS
 
     def __init__(
         self, effects: FunctionEffects, site: Site, function: FunctionNode, depth: int, own: str, given: Functions
@@ -197,13 +192,14 @@ class _Body(NameOrigins):
         if isinstance(node, (*_FORBIDDEN, *_NESTED)):
             raise NotProven(f"`{speculation.short(node)}` is not supported inside a custom operator")
         self._check_modes(node)
-        found: set[str] = set()
-        before = self._effects.recorded
+        found, before = set[str](), self._effects.recorded
         for written in self._written(node):
             roots = self.outside(self.roots(written))
             if any(each == self._own or (each not in self._parameters and each[0] != ".") for each in roots):
                 raise NotProven(f"`{speculation.short(node)}` may change state of the module")
             found |= roots
+            if roots and isinstance(node, ast.Call) and getattr(node.func, "attr", "") in library_effects.RESHAPES:
+                raise NotProven(f"`{speculation.short(node)}` changes the shape of a tensor that others hold")
             if any(each[0] == "." for each in roots):
                 seen = hasattr(written, "lineno") and not unrecorded.is_detached(written)
                 self._effects.recorded |= seen and not unrecorded.fills_buffer(self._site, node, self._own)
@@ -326,11 +322,11 @@ class _Body(NameOrigins):
         if not isinstance(call.func, ast.Attribute) or (self._own and _is_own(call.func, self._own)):
             return aliasing.Effect(known=False)  # `self.norm(x)` runs a layer, whatever tensors call a method
         method, owner = call.func.attr, call.func.value
-        if method in _COPIES:
+        if method in library_effects.COPIES:
             return None
-        if method in _SHARES:
+        if method in library_effects.SHARES:
             return aliasing.Effect(shares=(owner,))
-        if method in _FILLS:
+        if method in library_effects.FILLS:
             return aliasing.Effect(writes=(owner,))
         return aliasing.of_operator(method, call, owner)
 

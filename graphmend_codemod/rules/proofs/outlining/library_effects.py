@@ -16,6 +16,17 @@ _BUILTINS = torch_api.name_set(
     """abs all any bool enumerate float int isinstance issubclass len list max min range reversed round slice sum tuple
     zip set dict sorted str type divmod hasattr getattr"""
 )
+# Methods, by what they do with the memory of what they are called of
+
+COPIES = torch_api.name_set("item tolist size dim numel stride element_size format items keys values get is_complex")
+SHARES = torch_api.name_set(
+    "to cpu cuda float double half bfloat16 int long short bool type type_as contiguous detach numpy"
+)
+FILLS = torch_api.name_set("append extend insert")
+RESHAPES = torch_api.name_set(
+    "resize_ resize_as_ set_ t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_ rename_"
+)
+
 CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode"})
 _MODULES = ("torch.compiler.is_", "torch.jit.is_", "math.", "operator.", "itertools.")
 _PROCESSES = frozenset(f"torch.distributed.{name}" for name in ("is_available", "is_initialized"))

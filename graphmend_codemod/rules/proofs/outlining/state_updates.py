@@ -28,6 +28,7 @@ from graphmend_codemod.rules.proofs.outlining.texts import updates as texts
 
 _COMMENT = "# torch.compile cannot trace this method: it calls it as one operator."
 _DECORATORS = frozenset({"torch.no_grad", "torch.jit.ignore", "torch.jit.unused"})
+_CONTAINERS = ("builtins.", "collections.")
 _TENSORS = frozenset({AttributeKind.BUFFER, AttributeKind.PARAMETER})
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 _SCHEMA = "(Tensor[] held, Tensor[] given, int number) -> Tensor[]"
@@ -64,6 +65,8 @@ def update_of(site: Site, function: FunctionNode, own: str, names: Sequence[str]
     if any(name[0] != "." for name in changed):
         raise NotProven("the method changes one of its arguments")
     written = sorted(name[1:] for name in changed)
+    if (held := next((each for each in written if _is_container(site, each)), None)) is not None:
+        raise NotProven(f"the function changes `{own}.{held}`, which is no Tensor")
     hidden = next((each for each in effects.held.values() if each in {*local, *names}), None)
     if hidden is not None:
         raise NotProven(f"`{hidden}` is a function of the file and a variable of the method")
@@ -93,6 +96,12 @@ def _is_tensor(site: Site, name: str) -> bool:
     if fact is None or fact.kind in _TENSORS:
         return fact is not None
     return torch_api.torch_function(fact.callee) in torch_api.FUNCTIONS_RETURNING_TENSOR
+
+
+def _is_container(site: Site, name: str) -> bool:
+    """True for an attribute that the class sets to a list, a dict or the like."""
+    fact = site.evaluator.scope.attribute(name)
+    return fact is not None and (fact.text[:1] in {"[", "{", "("} or (fact.callee or "").startswith(_CONTAINERS))
 
 
 def _conditions(site: Site, effects: FunctionEffects, own: str, owner: str) -> list[str]:

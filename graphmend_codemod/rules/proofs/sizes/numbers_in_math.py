@@ -77,10 +77,11 @@ def _rounded(site: Site, node: ast.expr) -> tuple[str, ast.expr] | None:
 
 
 def _may_be_integer(site: Site, node: ast.expr) -> bool:
-    """False for tensors, quotients, and what is computed with a fraction or by a call."""
+    """False for tensors, quotients, what is computed with a fraction or by a call, and products: mostly with a rate."""
     if isinstance(node, ast.BinOp):
         sides = (node.left, node.right)
-        return not isinstance(node.op, (ast.Div, ast.Pow)) and all(_may_be_integer(site, each) for each in sides)
+        whole = isinstance(node.op, (ast.Add, ast.Sub, ast.FloorDiv, ast.Mod))
+        return whole and all(_may_be_integer(site, each) for each in sides)
     if isinstance(node, ast.Constant):
         return isinstance(node.value, int)
     if isinstance(node, ast.Name) and _is_quotient(site, node.id):
