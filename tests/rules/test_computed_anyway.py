@@ -132,3 +132,21 @@ def test_a_cache_of_what_changes_is_filled_as_before(source: str, told: str) -> 
     after, result = fixed(source)
     assert after == source
     assert any(told in (each.declined or "") for each in result.remaining), result.remaining
+
+
+@pytest.mark.parametrize(
+    ("other", "fills"),
+    [
+        ("def widen(m):\n    m.base = 5.0\n", False),  # of whatever has such an attribute
+        ("class Settings:\n    def widen(self):\n        self.base['a'] = 5.0\n", False),
+        ("from model import Model\n\n\ndef widen(m: Model):\n    m.base = 5.0\n", True),
+        ("import model\n\n\nclass Other(model.Model):\n    def widen(self):\n        self.part.base = 5.0\n", True),
+    ],
+)
+def test_a_file_that_names_the_class_may_change_what_a_cache_is_made_of(
+    other: str, fills: bool, tmp_path: Path
+) -> None:
+    source = cached("return torch.full((3,), self.base)")
+    after, reasons = fixed_among(tmp_path, source, {"other.py": other})
+    assert (after == source) is fills
+    assert any("in other.py" in reason for reason in reasons) is fills

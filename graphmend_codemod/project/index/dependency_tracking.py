@@ -47,6 +47,8 @@ class Answers:
                 name = "" if home is None else _digest_of(repr(home))
             elif kind == "naming":
                 name = _digest_of(repr(self._index.naming(first)))
+            elif kind == "spells":
+                name = str(self._index.spells(first, second))
             elif kind == "readers":
                 name = " ".join(self._index.readers(first))
             elif kind == "writers":
@@ -129,6 +131,11 @@ class RecordingView:
         """See `IndexView.naming`."""
         self.asked["naming", qualified, ""] = None
         return self._index.naming(qualified)
+
+    def spells(self, path: str, name: str) -> bool:
+        """See `IndexView.spells`."""
+        self.asked["spells", path, name] = None
+        return self._index.spells(path, name)
 
     def readers(self, attribute: str) -> tuple[str, ...]:
         """See `IndexView.readers`."""

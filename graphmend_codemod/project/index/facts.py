@@ -156,6 +156,9 @@ class IndexView(Protocol):
     def naming(self, qualified: str) -> tuple[Home, ...]:
         """The other files that name a function or class of the project; none where not all files were read."""
 
+    def spells(self, path: str, name: str) -> bool:
+        """True for a file of the project in which a name stands anywhere."""
+
     def readers(self, attribute: str) -> tuple[str, ...]:
         """Paths of modules in which a function reads an attribute of this name of a known object. NeedsProject too."""
 

@@ -139,6 +139,10 @@ class ProjectIndex(Definitions):
         modules = map(self.module_at, self.users(qualified)) if self._every is not None else ()
         return tuple(Home(each.summary.name, self._text(each.summary.path)) for each in modules if each is not None)
 
+    def spells(self, path: str, name: str) -> bool:
+        """See `IndexView.spells`."""
+        return re.search(rf"\b{name}\b", self._text(path)) is not None
+
     def _names_of(self, name: str) -> frozenset[str]:
         """A name, with those by which modules of the project import what they find under it."""
         if not self._renamed:

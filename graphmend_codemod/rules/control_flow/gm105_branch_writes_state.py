@@ -23,8 +23,9 @@ Where another tensor of the module shares its memory the branch runs as it did. 
 the module before (a `state_dict()` that was not copied) sees the new values, too.
 
 A value that a branch caches for itself (`if not hasattr(self, "a"): self.a = ...`) is computed in the graph instead of
-stored, where every call would compute the same one and nothing else in the project reads it. An attribute that a branch
-only moves to a device is moved there for the select alone.
+stored, where every call would compute the same one and nothing else in the project reads it. What it is made of may be
+set by no method but the constructor, and by no other file that names the class. An attribute that a branch only moves
+to a device is moved there for the select alone.
 """
 
 from __future__ import annotations

@@ -61,8 +61,17 @@ def written_later(site: Site, name: str) -> str | None:
     for function in calls_in(site.source.text).definitions.values():
         if not function.qualname.endswith("__init__") and any(_stores(part, name) for part in walk(function.node)):
             return f"`{function.qualname}` writes `{name}`"
-    writer = next(iter(site.evaluator.scope.index.writers(name)), None)
-    return None if writer is None else f"`{name}` is {writer[1].how} in {writer[0]}"
+    scope, index = site.evaluator.scope, site.evaluator.scope.index
+    facts = scope.class_facts
+    family = (
+        [facts.qualified, *index.heirs(facts.qualified)] if facts is not None else [site.function.partition(".")[0]]
+    )
+    names = {each.rpartition(".")[2] for each in family}
+    for path, write in index.writers(name):
+        # Whoever has an instance of the class most likely names it.
+        if path == site.summary.path or any(index.spells(path, each) for each in names):
+            return f"`{name}` is {write.how} in {path}"
+    return None
 
 
 def _stores(node: ast.AST, name: str) -> bool:
