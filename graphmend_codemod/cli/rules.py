@@ -58,10 +58,10 @@ def run(args: argparse.Namespace) -> int:
 _FORMER = {
     "number-grows": "GM110",
     "shifted-range": "GM404",
-    "end-of-range": "GM405",
-    "joined-sizes": "GM407",
+    "end-of-range": "GM402",
+    "joined-sizes": "GM402",
     "cut-to-the-last": "GM408",
-    "number-in-tensor": "GM410",
+    "number-in-tensor": "GM402",
     "found-places": "GM507",
     "rows-filled": "GM508",
 }

@@ -18,7 +18,7 @@ EXAMPLES = [(rule, example) for rule in all_rules() for example in rule.examples
 WRITTEN_BY = {
     "compiler.is_compiling": "GM201",
     "_assert_async": "GM301",
-    "compiler.is_dynamo_compiling": "GM410",
+    "compiler.is_dynamo_compiling": "GM402",
     "library.custom_op": "GM504",
 }
 

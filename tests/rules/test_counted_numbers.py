@@ -56,7 +56,7 @@ class Model(nn.Module):
 
 def found(source: str) -> dict[bool, list[str]]:
     """The reasons of what is declined, and messages of what is not, of this rule alone."""
-    findings = [each for each in checked(source).findings if each.code == "GM409"]
+    findings = [each for each in checked(source).findings if each.code == "GM402"]
     return {
         fixable: [each.declined or each.message for each in findings if each.fixable is fixable]
         for fixable in (True, False)
@@ -64,13 +64,13 @@ def found(source: str) -> dict[bool, list[str]]:
 
 
 def test_numbers_are_counted_in_a_range_down_to_the_last_reader() -> None:
-    after, _ = fixed(_MODEL, select=("GM409",))
+    after, _ = fixed(_MODEL, select=("GM402",))
     assert "torch.compiler.is_compiling()" in after
     assert "and not (self.checkpointing and self.training)" in after
     assert "positions = range(1, self.kernel)" in after
     behaves(_MODEL, after, ["torch.ones(3)", "torch.ones(2), [1], torch.tensor([0, 5])"])
     compiles(after, ["torch.ones(3)", "torch.ones(4)"])
-    assert fixed(after, select=("GM409",))[0] == after
+    assert fixed(after, select=("GM402",))[0] == after
 
 
 @pytest.mark.parametrize(
@@ -81,15 +81,11 @@ def test_numbers_are_counted_in_a_range_down_to_the_last_reader() -> None:
         ("return x + 1", "positions += 1\n        return x", "binds `positions` again"),
         ("return x + 1", "return (lambda: positions)() + x", "a function nested in `Mixer.mix` uses"),
         ("positions[0] > 0", "positions[0] > x.sum()", "may need a Tensor"),
-        ("    def mix", "    @torch.no_grad()\n    def mix", "may need a Tensor"),
-        ("self.mixer = Mixer()", "self.mixer = Mixer() if x else Other()", "may need a Tensor"),
-        ("self.mixer = Mixer()", "self.mixer = Mixer()\n\n    mix = None\n    forward = None", "may need a Tensor"),
-        ("class Model(", "class Heir(Mixer):\n    def mix(self):\n        ...\n\n\nclass Model(", "need a Tensor"),
         ("self.checkpointing and self.training", "cache is None", "`self.checkpoint(layer.__call__"),
         ("x = layer(x", "self.checkpointing = True\n                x = layer(x", "may need a Tensor"),
         ("self.kernel, device", "x.shape[0], device", "may be a size"),
         ("device=x.device)", "dtype=torch.float32)", "does not count in integers"),
-        ("cache = [x]", "cache = [x]\n            range = None", "`range` means something else"),
+        ("cache = [x]", "cache = [x]\n            range = None", "uses the name `range` for something else"),
     ],
 )  # fmt: skip
 def test_positions_that_may_be_needed_as_a_tensor_stay_one(old: str, new: str, reason: str) -> None:
@@ -98,6 +94,24 @@ def test_positions_that_may_be_needed_as_a_tensor_stay_one(old: str, new: str, r
     assert not result[True]
     assert result[False]
     assert all(reason in each for each in result[False]), result
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    def mix", "    @torch.no_grad()\n    def mix"),
+        ("self.mixer = Mixer()", "self.mixer = Mixer() if x else Other()"),
+        ("self.mixer = Mixer()", "self.mixer = Mixer()\n\n    mix = None\n    forward = None"),
+        ("class Model(", "class Heir(Mixer):\n    def mix(self):\n        ...\n\n\nclass Model("),
+    ],
+)
+def test_positions_that_may_go_to_another_function_stay_a_tensor(old: str, new: str) -> None:
+    assert old in _MODEL
+    source = _MODEL.replace(old, new)
+    assert fixed(source, select=("GM402",))[0] == source
+    advice = [each.message for each in checked(source).findings if each.code == "GM703"]
+    assert all("may be a data-dependent branch" in each for each in advice)
+    assert len(advice) == 2
 
 
 def test_positions_that_are_only_given_are_no_business_of_the_rule() -> None:

@@ -39,19 +39,17 @@ class Model(nn.Module):
 
 
 def reasons(source: str) -> list[str | None]:
-    return [each.declined for each in checked(source).findings if each.code == "GM410"]
+    return [each.declined for each in checked(source).findings if each.code == "GM402"]
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
 def test_every_use_gets_the_number_where_it_stands() -> None:
-    after, _ = fixed(_MODEL, select=("GM410",))
-    assert "gated(x, x, [self.size // 2, self.size])" in after
-    assert "self.cut(x, (self.size // 2), last=self.size) + x[:, (self.size // 2) : self.size]" in " ".join(
-        after.split()
-    )
+    after, _ = fixed(_MODEL, select=("GM402",))
+    assert "gated(x, x, numbers_in_sizes)" in after
+    assert "self.cut(x, numbers_in_sizes[0], last=numbers_in_sizes[-1])" in after
     behaves(_MODEL, after, ["torch.ones(2, 4)"])
     compiles(after, ["torch.ones(2, 4)", "torch.ones(3, 4)"])
-    assert fixed(after, select=("GM410",))[0] == after
+    assert fixed(after, select=("GM402",))[0] == after
 
 
 @pytest.mark.parametrize(
@@ -59,25 +57,33 @@ def test_every_use_gets_the_number_where_it_stands() -> None:
     [
         ("size = sizes[0]", "size = sizes[0]\n    a = a + sizes", "`a + sizes` in `gated` may need a Tensor"),
         ("size = sizes[0]", "size = sizes[0]\n    a = a * size", "`gated` binds `a` again"),
-        ("size = sizes[0]", "size = sizes[2]", "may need a Tensor"),
         ("both = a + b", "both = other(a + b)", "`gated(x, x, sizes)` in `Model.forward` may need a Tensor"),
         ("@torch.jit.script", "@torch.no_grad()", "`gated(x, x, sizes)` in `Model.forward` may need a Tensor"),
-        ("return x[:, first:last]", "return self.forward(x[:, first:last], first)", "may need a Tensor"),
-        ("for _ in range(2):", "self.size = 6\n        for _ in range(2):", "`self.size` may change"),
-        (
-            "        return x\n",
-            "        return x + sizes.sum()\n",
-            "`sizes.sum` in `Model.forward` may need a Tensor",
-        ),
-        ("self.size // 2, self.size]", "x.size(0), x.size(1)]", "cannot infer that `x.size(0)` is an integer"),
+        ("return x[:, first:last]", "return self.forward(x[:, first:last], first)", "may write in place"),
         ("self.size // 2, self.size]", "self.size / 2, self.size]", "cannot infer that `self.size / 2` is an integer"),
     ],
 )
 def test_numbers_that_may_be_needed_as_a_tensor_stay_there(old: str, new: str, reason: str) -> None:
     assert old in _MODEL
     found = reasons(_MODEL.replace(old, new))
-    assert found
-    assert all(reason in (each or "") for each in found), found
+    assert any(reason in (each or "") for each in found), found
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("for _ in range(2):", "self.size = 2\n        for _ in range(2):"),
+        ("        return x\n", "        return x + sizes.sum()\n"),
+        ("self.size // 2, self.size]", "x.size(0), x.size(1)]"),
+    ],
+)
+def test_the_numbers_are_those_of_the_moment_and_the_tensor_is_still_one(old: str, new: str) -> None:
+    assert old in _MODEL
+    before = _MODEL.replace(old, new)
+    after, _ = fixed(before, select=("GM402",))
+    behaves(before, after, ["torch.ones(2, 4)"])
+    compiles(after, ["torch.ones(2, 4)", "torch.ones(3, 4)"])
 
 
 def test_a_tensor_of_numbers_that_bounds_no_slice_is_no_business_of_the_rule() -> None:
@@ -109,8 +115,8 @@ class Model(nn.Module):
 def test_bounds_in_an_array_of_integers_are_a_tuple_that_stays() -> None:
     before = _ARRAY.replace("(True, 4)", "(1, 4)")
     after, _ = fixed(before)
-    assert "tuple(self.ranges[key])" in after
-    assert "tuple(given)" in after
+    assert "numbers_in_bounds = [*self.ranges[key]]" in after
+    assert "numbers_in_bounds_given = [*given]" in after
     behaves(before, after, ["torch.randn(2, 7), [3, 5]"])
     compiles(after, ["torch.randn(2, 7), [3, 5]", "torch.randn(3, 9), [2, 5]"])
 

@@ -1,4 +1,4 @@
-"""Loops over tensors of numbers: the elements are followed like numbers that have a name (GM402, GM410)."""
+"""Loops over tensors of numbers: the elements are followed like numbers that have a name (GM402)."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Model(nn.Module):
 
 
 def test_a_function_that_another_file_assigns_gets_the_number_in_its_tensor(tmp_path: Path) -> None:
-    assert "gated(x, self.wide)" in fixed_among(tmp_path, _BOUNDS, {})[0]
+    assert "gated(x, numbers_in_channels[0])" in fixed_among(tmp_path, _BOUNDS, {})[0]
     other = "import torch\nimport model\nmodel.gated = lambda x, channels: x * channels.float()\n"
     after, reasons = fixed_among(tmp_path, _BOUNDS, {"other.py": other})
     assert after == _BOUNDS

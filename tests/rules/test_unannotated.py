@@ -79,7 +79,7 @@ def test_a_name_that_is_asked_for_none_may_be_none() -> None:
         ("x.sum().backward()", "computes gradients"),
         ("if not self.started > 0.0:\n    self.started = torch.tensor(1.0)", "data-dependent"),
         ("kept = [each > 1 for each in sizes]\nx = x.abs()[..., kept]", "list of bools"),
-        ("ends = np.array([0, 2])\nx = x.abs()[ends[0] : ends[1]]", "size"),
+        ("ends = np.array([0, 2])\nx = x.abs()[ends[0] : ends[1]]", "reads numbers"),
         ("x.sum() > 3 and print('large')", "data-dependent"),
     ],
 )

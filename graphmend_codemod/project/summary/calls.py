@@ -187,7 +187,7 @@ def _asks_of_arguments(node: ast.Call, spelled: str, last: str, body: Body) -> b
     if last in DIVIDES:
         return len(node.args) == 2
     if last == "arange":
-        return body.lines.asks_for_ends or _is_shifted(node)
+        return body.lines.asks_for_ends or _is_shifted(node) or body.lines.tests_elements
     if last in {"array", "asarray"}:
         return len(node.args) == 1 and isinstance(node.args[0], (ast.Name, ast.Subscript))
     if last == "roll":

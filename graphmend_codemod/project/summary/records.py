@@ -74,10 +74,10 @@ class FunctionSummary(NamedTuple):
     on something unknown. `types` pairs a local name with what is known of its value: `Cache()` a call's result,
     `:Optional[Cache]` an annotation or `isinstance` test, `other` an alias. `compiles` pairs the spelling of a
     `compile` callee with that of its argument, and names `torch.jit.is_scripting`. `candidates` says what there is for
-    rules to look at: `test`, `log`, `value` (a number read out of a tensor), `list` (a tensor built from a list),
-    `rows` and `masked` (elements that a condition chooses), `module` (a recurrent layer, or a module that is made
-    outside of `__init__`). `caught` pairs references with what around them may catch an exception: `except
-    ValueError`, `with suppress`.
+    rules to look at: `test`, `log`, `value` (a number read out of a tensor), `list` (a tensor built from a list, or
+    integers that a constructor keeps), `rows` and `masked` (elements that a condition chooses), `module` (a recurrent
+    layer, or a module that is made outside of `__init__`). `caught` pairs references with what around them may catch an
+    exception: `except ValueError`, `with suppress`.
     """
 
     qualname: str

@@ -42,7 +42,7 @@ _TENSOR_METHODS = frozenset(
     }
 )  # fmt: skip
 """Methods that are followed only on names whose class is said: nearly always they belong to tensors."""
-_CANDIDATES = ("test", "log", "value", "rows", "masked")
+_CANDIDATES = ("test", "log", "value", "rows", "masked", "list")
 
 
 _Pairs = tuple[tuple[str, str], ...]
@@ -94,6 +94,7 @@ def finish(pending: Pending, around: Around) -> FunctionSummary:
         body.value or body.lines.switches_off or asks_history(body) or takes_tensor(body, owner, around.held),
         chooses_rows(body),
         chooses_by_mask(body),
+        bool(owner) and body.lines.keeps_integers,
     )
     return FunctionSummary(
         *pending.head,

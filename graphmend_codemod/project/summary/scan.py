@@ -136,7 +136,9 @@ def _with_lists(functions: list[FunctionSummary], tree: ast.Module, text: str) -
         return functions
     listed = found.functions
     return [
-        each._replace(candidates=(*each.candidates, "list")) if (each.qualname, each.line) in listed else each
+        each._replace(candidates=tuple(dict.fromkeys((*each.candidates, "list"))))
+        if (each.qualname, each.line) in listed
+        else each
         for each in functions
     ]
 

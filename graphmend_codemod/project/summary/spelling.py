@@ -11,6 +11,8 @@ from graphmend_codemod.project.summary.records import Value
 WRAPPERS = frozenset({"partial", "compile", "disable", "wraps"})
 _LONGEST_TEXT = 120
 _DISPLAYS = frozenset({ast.Dict, ast.List, ast.Tuple, ast.Set, ast.Subscript})
+ELEMENT_TESTED = re.compile(r"\b(?:if|while|assert)\b[^\n]*(?<![\w.])\w+\[-?\d+\][ \n:)\]]")
+"""A test of an element, as text."""
 _INTEGER_TENSOR = re.compile(r"tensor\([^\n]*\b(?:int64|long)\b")
 _LOGGING = re.compile(r"^(?:import logging\s*$|from logging import )", re.MULTILINE)
 _TENSOR_AS_BUFFER = re.compile(r"register_buffer\(\s*[\"']\w+[\"'],\s*\w+\.(?:as_)?tensor\(")
@@ -31,10 +33,18 @@ class Lines:
         self.makes_operators = "library.define" in text or "library.custom_op" in text
         self.foreign: set[str] = set()
         self._keeps_integers: bool | None = None
+        self._tests_elements: bool | None = None
         self._text = text
         if "\r" in text:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
         self._lines = text.split("\n")
+
+    @property
+    def tests_elements(self) -> bool:
+        """True where a test may ask for an element of what a name holds: `if positions[0] > 0:`."""
+        if self._tests_elements is None:
+            self._tests_elements = ELEMENT_TESTED.search(self._text) is not None
+        return self._tests_elements
 
     @property
     def keeps_integers(self) -> bool:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Sequence
 
-from graphmend_codemod.analysis.scope import FunctionNode, body_of, dotted, parents_in, walk
-from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.scope import body_of, dotted, walk
 from graphmend_codemod.core.findings import CompilePath, Edit, EditForm, Helper, Original, Replacement, Span
 from graphmend_codemod.rules.framework.conditions import expression
 from graphmend_codemod.rules.framework.reasons import NotProven, with_way_out
@@ -17,7 +16,6 @@ from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 
 Parts = Sequence[str | Original]
-_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
 CONSTANT = Helper(
     "_constant_while_tracing",
     """\
@@ -94,25 +92,6 @@ def path_before_body(site: Site, comment: str, conditions: Sequence[str], result
     header = site.reached(first, "the function").header("if", conditions)
     path = f"{comment}\n" + under(header, f"return {result}") + "\n"
     return Replacement(site.span(first), (path, site.original(first)))
-
-
-def paths_with(
-    site: Site, function: FunctionNode, conditions: Sequence[str], comment: str, texts: Iterable[tuple[ast.expr, str]]
-) -> list[Replacement]:
-    """The statements around nodes of a function, each beside a compile path that has the text in the node's place."""
-    parents = parents_in(function)
-    written: dict[ast.stmt, dict[int, tuple[ast.expr, str]]] = {}
-    for node, text in texts:
-        statement: ast.AST = node
-        while not isinstance(statement, ast.stmt):
-            statement = parents[id(statement)]
-        if not isinstance(statement, _SIMPLE):
-            raise NotProven(f"`{short(node)}` is in the header of a statement; assign it to a variable first")
-        written.setdefault(statement, {})[id(node)] = (node, text)
-    return [
-        path_beside(site, statement, conditions, [comment, line_of(site.but(written=parts), statement)])
-        for statement, parts in written.items()
-    ]
 
 
 def holding(site: Site, edit: Edit, nodes: Iterable[ast.expr]) -> Edit:

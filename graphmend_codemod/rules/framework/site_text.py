@@ -222,9 +222,11 @@ class SiteText:
             sign = between.strip(" ()")
             cut = (node.left.end_col_offset or 0) + between.index(sign)
             left, right = text[:cut].rstrip(), text[cut + len(sign) :].lstrip()
+            sums = (ast.Add, ast.Sub)
+            chain = isinstance(node.op, sums) and isinstance(node.left, ast.BinOp) and isinstance(node.left.op, sums)
             if bare:
-                return f"{self.broken(left, deeper)}\n{outer}{sign} {self.broken(right, deeper)}"
-            parts = self.broken(left, deeper + 1), self.broken(right, deeper + 1)
+                return f"{self.broken(left, deeper, bare=chain)}\n{outer}{sign} {self.broken(right, deeper)}"
+            parts = self.broken(left, deeper + 1, bare=chain), self.broken(right, deeper + 1)
             return f"(\n{inner}{parts[0]}\n{inner}{sign} {parts[1]}\n{outer})"
         if isinstance(node, ast.Call) and not (node.args or node.keywords) and isinstance(node.func, ast.Attribute):
             end = node.func.value.end_col_offset  # `f(x).flatten()`

@@ -354,7 +354,7 @@ def _demand_only_sizes(site: Site, found: SizeArray) -> list[str]:
         if not isinstance(element, ast.Subscript) or element.value is not part or not isinstance(call, ast.Call):
             raise NotProven(f"`{short(element)}` may need arrays; use lists of numbers")
         reached = sure.reached(function, call, element)
-        uses = None if reached is None else NumberUses(sure, site.resolve_global, swapped=True).several(*reached)
+        uses = None if reached is None else NumberUses(sure, site.resolve_global).several(*reached)
         if uses is None or uses.reason is not None:
             raise NotProven(f"`{short(call)}` may need an array; use a list of its numbers")
     certain = CertainCalls(site, sure.calls)

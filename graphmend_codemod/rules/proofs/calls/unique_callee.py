@@ -24,6 +24,8 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import Link, local_names
 
 _Bound = tuple[Definition, ast.expr]
+_PLAIN: tuple[list[str | None], ...] = ([], ["staticmethod"])
+"""Decorators that leave a function what it is."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,9 @@ class SureCalls:
         `scripted` takes a function under `torch.jit.script` that is made of functions of torch alone: Dynamo traces the
         Python text of it.
         """
-        callee = self.calls.callee(caller, call)
-        if callee is None or not self._is_sure(caller, call.func, callee):
-            return None
-        if callee.node.decorator_list and not (scripted and self._is_script(callee)):
+        callee = self.certain(caller, call)
+        decorated = callee is not None and [dotted(each) for each in callee.node.decorator_list] not in _PLAIN
+        if callee is None or (decorated and not (scripted and self._is_script(callee))):
             return None
         given = [parameter for parameter, argument in callee.arguments(call).items() if argument is node]
         names = {each.arg for each in [*callee.node.args.args, *callee.node.args.kwonlyargs]}
@@ -57,6 +58,11 @@ class SureCalls:
             return None
         self.links.append(Link(caller, call, callee))
         return callee, given[0]
+
+    def certain(self, caller: Definition, call: ast.Call) -> Definition | None:
+        """The one function that a call can run, whatever its decorators do; None if it might be another one."""
+        callee = self.calls.callee(caller, call)
+        return callee if callee is not None and self._is_sure(caller, call.func, callee) else None
 
     def _is_script(self, callee: Definition) -> bool:
         node = callee.node

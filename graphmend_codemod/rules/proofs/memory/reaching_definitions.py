@@ -98,6 +98,11 @@ class Blocks:
         _, block, position = self._above[statement]
         return block[position + 1 :]
 
+    def preceding(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements before this one in its block."""
+        _, block, position = self._above[statement]
+        return block[:position]
+
     def in_loop(self, statement: ast.stmt) -> bool:
         """True when the statement stands in a loop."""
         return self._is_inside(statement, (ast.For, ast.AsyncFor, ast.While))

@@ -1,11 +1,11 @@
-"""Loops over tensors and lists of numbers: which names get the elements, and where those mean it."""
+"""Loops over tensors and lists of numbers: which names get the elements, and where those mean it; ends of ranges."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
 
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_literal, is_name, written_integer
 from graphmend_codemod.analysis.scope import FunctionNode, walk
 
 
@@ -44,3 +44,10 @@ def behind(function: FunctionNode, loop: ast.AST) -> Iterator[ast.AST]:
     yield from walk(loop)
     if isinstance(loop, ast.For):
         yield from (node for node in walk(function) if getattr(node, "lineno", 0) > (loop.end_lineno or 0))
+
+
+def is_end(node: ast.AST) -> bool:
+    """True for `name[-1] + 1`."""
+    last = node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) else None
+    named = isinstance(last, ast.Subscript) and isinstance(last.value, ast.Name)
+    return named and written_integer(last.slice) == -1 and is_literal(node.right, 1)  # type: ignore[attr-defined, union-attr]

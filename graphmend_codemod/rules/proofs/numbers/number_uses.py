@@ -19,7 +19,7 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, local_names
-from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, beside_compile_paths
+from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls
 from graphmend_codemod.rules.proofs.numbers.number_loops import behind, iterated, loop_around
 
 COMPARED = (ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.Eq, ast.NotEq)
@@ -28,6 +28,7 @@ _WHOLE = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
 _SCALED = (ast.Add, ast.Sub, ast.Mult)
 _FILLS = frozenset("arange empty eye full linspace ones rand randn zeros".split())
 _RESIZE = "torch.nn.functional.interpolate"
+_PAD = "torch.nn.functional.pad"
 _SIZED = frozenset(
     {
         *(f"torch.{name}" for name in _FILLS),
@@ -51,6 +52,17 @@ Parents = Mapping[int, ast.AST]
 Resolve = Callable[[ast.expr], "str | None"]
 
 
+def sizes_given(call: ast.Call, named: str | None) -> list[ast.expr]:
+    """What a call takes for sizes, bounds or the width of a padding; `named` is the qualified name of what it runs."""
+    given = [*call.args, *(word.value for word in call.keywords if word.arg is not None)]
+    if named == _PAD:
+        padding = [word.value for word in call.keywords if word.arg == "pad"]
+        return [*call.args[1:2], *padding]
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    taken = named in _SIZED if named is not None else method in _METHODS
+    return given[named == _RESIZE :] if taken else []
+
+
 class Read(NamedTuple):
     """A number that has to be a Python number: it bounds a slice, is a size, or decides a test (`where`)."""
 
@@ -62,20 +74,18 @@ class Read(NamedTuple):
 class NumberUses:
     """Follows values through the functions that get them.
 
-    `resolve` tells what a dotted name means in the module. With `swapped`, the first function binds the name to the
-    numbers in place of the tensor; otherwise each of `nodes`, an element there or the whole where it is handed on, is
-    replaced by itself. `unless` are tests of the module's own attributes under which a swapped value goes where nobody
-    can follow; they are looked for with `outside`.
+    `resolve` tells what a dotted name means in the module. The first function binds the name to the numbers in place of
+    the tensor. `unless` are tests of the module's own attributes under which a value goes where nobody can follow; they
+    are looked for with `outside`. `depth` is 2 where a loop takes rows out of the tensor.
     """
 
     sure: SureCalls
     resolve: Resolve
-    swapped: bool = False
     outside: bool = False
     reads: list[Read] = field(default_factory=list)
-    nodes: list[ast.expr] = field(default_factory=list)
     unless: list[str] = field(default_factory=list)
     reason: str | None = None
+    depth: int = 1
     _first: Definition | None = None
     _length: int | None = None
     _seen: set[tuple[Definition, str, bool, ast.AST | None]] = field(default_factory=set)
@@ -136,13 +146,12 @@ class NumberUses:
         self._seen.add(followed)
         parents = self._parents(function)
         own, first = {id(node) for node in walk_scope(function.node)}, function is self._first
-        skipped = beside_compile_paths(function.node) if whole and first and not self.swapped else frozenset()
-        if not (whole and first and self.swapped) and not _is_bound_once(loop or function.node, name, parents):
+        if not (whole and first) and not _is_bound_once(loop or function.node, name, parents):
             self._fail(f"`{function.qualname}` binds `{name}` again")
         for node in walk(function.node) if loop is None else behind(function.node, loop):
             if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
                 self._fail(f"`{name}` is not a local name of `{function.qualname}`")
-            if not is_name(node, name) or id(node) in skipped:
+            if not is_name(node, name):
                 continue
             if id(node) not in own:
                 self._fail(f"a function nested in `{function.qualname}` uses `{name}`")
@@ -158,12 +167,14 @@ class NumberUses:
         if isinstance(parent, ast.Call) and node in parent.args and self._named(function, parent) == "builtins.len":
             return
         if (target := self._iterated(function, node, parents)) is not None:
-            if function is self._first:
-                self.nodes.append(node)
+            self.depth = 2 if isinstance(target, (ast.Tuple, ast.List)) else self.depth
             self._elements(function, target, parents)
+        elif isinstance(parent, ast.Assign) and parent.value is node and isinstance(parent.targets[0], ast.Tuple):
+            for each in parent.targets[0].elts:
+                self._unpacked(function, each)
+        elif isinstance(parent, ast.Call) and any(node is each for each in self._sizes(function, parent)):
+            self.reads.append(Read(node, parent))
         elif isinstance(parent, ast.Subscript) and parent.value is node and self._is_inside(parent):
-            if function is self._first:
-                self.nodes.append(parent)
             self._number(function, parent, parents)
         elif not self._is_handed(function, node, parents, whole=True):
             self._unknown(function, node, parents)
@@ -183,6 +194,12 @@ class NumberUses:
                 self._name(function, each.id, whole=False, loop=loop)
             else:
                 self._fail(f"cannot infer what `{short(target)}` takes out of a Tensor")
+
+    def _unpacked(self, function: Definition, target: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            self._name(function, target.id, whole=False)
+        else:
+            self._fail(f"cannot infer what `{short(target)}` takes out of a Tensor")
 
     def _is_inside(self, element: ast.Subscript) -> bool:
         if not isinstance(element.ctx, ast.Load) or not is_integer(element.slice):
@@ -279,15 +296,27 @@ class NumberUses:
             return self._read(function, parent, parents) if inside else None
         call = parents[id(parent)] if isinstance(parent, ast.keyword) else parent
         if isinstance(call, ast.Call) and call.func is not node:
-            return call if self._takes_sizes(function, call, node) else None
-        return _decided(node, parents)
+            return call if any(node is each for each in self._sizes(function, call)) else None
+        return self._decided(function, node, parents)
 
-    def _takes_sizes(self, function: Definition, call: ast.Call, node: ast.expr) -> bool:
-        named = self._named(function, call)
-        if named == _RESIZE and node in call.args[:1]:
-            return False
-        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        return named in _SIZED if named is not None else method in _METHODS
+    def _sizes(self, function: Definition, call: ast.Call) -> list[ast.expr]:
+        return sizes_given(call, self._named(function, call))
+
+    def _decided(self, function: Definition, node: ast.expr, parents: Parents) -> ast.AST | None:
+        """The `if` of `if p[0] > 0`, where nothing but the truth of the number counts."""
+        whole: ast.AST = node
+        above = parents[id(node)]
+        if isinstance(above, ast.Compare):
+            if len(above.ops) != 1 or not isinstance(above.ops[0], COMPARED):
+                return None
+            other = above.comparators[0] if above.left is node else above.left
+            bound = self._bound(function, other.id) if isinstance(other, ast.Name) else []
+            if not is_integer(other) and not is_size(other) and not (bound and all(map(is_size, bound))):
+                return None
+            whole, above = above, parents[id(above)]
+        while isinstance(above, ast.BoolOp) or (is_not(above)):
+            whole, above = above, parents[id(above)]
+        return above if isinstance(above, _TESTED) and above.test is whole else None
 
     def _named(self, function: Definition, call: ast.Call) -> str | None:
         """The qualified name of what a call runs, where the module gives it."""
@@ -297,17 +326,13 @@ class NumberUses:
     def _is_handed(self, function: Definition, node: ast.expr, parents: Parents, *, whole: bool) -> bool:
         parent = parents[id(node)]
         call = parents[id(parent)] if isinstance(parent, ast.keyword) else parent
-        first = function is self._first
-        if not isinstance(call, ast.Call) or node is call.func:
-            return False
         # A call may stop the compiler inside of it, and then runs as it is written. TorchScript takes no number for a
         # tensor, so it gets one only in the statement that chooses between both.
-        replaced = not self.swapped and first and (whole or any(node is each for each in self.nodes))
-        reached = self.sure.reached(function, call, node, scripted=replaced)
-        if reached is None or (reached[0] is self._first and not self.swapped):
+        reached = (
+            self.sure.reached(function, call, node) if isinstance(call, ast.Call) and node is not call.func else None
+        )
+        if reached is None:
             return False
-        if replaced and whole:
-            self.nodes.append(node)
         self._name(*reached, whole=whole)
         return True
 
@@ -332,38 +357,21 @@ def _is_float(node: ast.expr) -> bool:
 def _is_bound_once(where: ast.AST, name: str, parents: Parents) -> bool:
     """True for a parameter that nothing binds again, and for a local name that one statement binds.
 
-    `end = 0` and `end += n` count as one: what is added tells whether it is a number.
+    `end = 0` and `end += n` count as one, and so do `end = 0` and `end = n`: what is added tells what it is.
     """
     bound = [node for node in walk(where) if is_name(node, name)]
     stored = [parents.get(id(node)) for node in bound if not isinstance(node.ctx, ast.Load)]
     given = isinstance(where, (ast.FunctionDef, ast.AsyncFunctionDef)) and name in parameter_names(where)
-    if not given and any(isinstance(each, ast.AugAssign) for each in stored):
-        return all(
-            isinstance(each, ast.AugAssign) or (isinstance(each, ast.Assign) and is_integer(each.value))
-            for each in stored
-        )
-    return len(stored) == (0 if given else 1)
+    others = [each for each in stored if not (isinstance(each, ast.Assign) and is_integer(each.value))]
+    if given or len(stored) == 1:
+        return len(stored) == (0 if given else 1)
+    return len(others) == 1 or (bool(others) and all(isinstance(each, ast.AugAssign) for each in others))
 
 
 def _asks_for_none(node: ast.Compare) -> bool:
     other = node.comparators[0]
     asked = len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot))
     return asked and is_none(other)
-
-
-def _decided(node: ast.expr, parents: Parents) -> ast.AST | None:
-    """The `if` of `if p[0] > 0`, where nothing but the truth of the number counts."""
-    whole: ast.AST = node
-    above = parents[id(node)]
-    if isinstance(above, ast.Compare):
-        if above.left is not node or len(above.ops) != 1 or not isinstance(above.ops[0], COMPARED):
-            return None
-        if not is_integer(above.comparators[0]) and not is_size(above.comparators[0]):
-            return None
-        whole, above = above, parents[id(above)]
-    while isinstance(above, ast.BoolOp) or (is_not(above)):
-        whole, above = above, parents[id(above)]
-    return above if isinstance(above, _TESTED) and above.test is whole else None
 
 
 def _test_of_attributes(function: Definition, node: ast.AST, parents: Parents) -> str | None:

@@ -13,7 +13,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.number_read import number_read
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import whole_numbers
 from graphmend_codemod.rules.proofs.numbers.known_sizes import is_builtin
-from graphmend_codemod.rules.proofs.sizes.joined_sizes import is_shape_here
+from graphmend_codemod.rules.proofs.sizes.shapes_here import is_shape_here
 
 _SAME_IN_MATH = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
 
