@@ -30,6 +30,7 @@ class Model(nn.Module):
         at = int(self.at)
 {body}
 
+    @torch.no_grad()  # a gradient of what is read would need it as it was
     def forward(self, *xs):
         found = []
         for x in xs:

@@ -362,6 +362,13 @@ def test_a_queue_that_is_filled_without_gradients_is_read_with_them() -> None:
         torch.testing.assert_close(new, old)
 
 
+def test_a_copy_that_a_method_hands_out_is_read() -> None:
+    source = QUEUE.format(read="self.read()").replace(
+        "    def forward", "    def read(self):\n        return self.queue.clone()\n\n    def forward"
+    )
+    assert fixed(source)[0] == source
+
+
 def test_what_is_read_without_gradients_too_may_be_written() -> None:
     source = QUEUE.format(read="self.queue.clone().detach()")
     source = source.replace("    def forward", "    @torch.no_grad()\n    def forward")

@@ -115,10 +115,8 @@ def elements_read(node: ast.AST) -> Iterator[ast.expr]:
     if _is_without_gradient(node):
         return
     left_out: list[ast.AST] = []
-    if isinstance(node, (ast.Return, ast.List, ast.Tuple, ast.Dict)):
-        left_out = [each for each in ast.iter_child_nodes(node) if _is_copy(each)]
     if isinstance(node, (ast.Assign, ast.Return)):
-        left_out += [node.value] if node.value is not None and dotted(node.value) is not None else []
+        left_out = [node.value] if node.value is not None and dotted(node.value) is not None else []
     elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
         left_out = [node.value]
     elif isinstance(node, ast.Attribute) and node.attr in aliasing.WITHOUT_MEMORY:
@@ -137,14 +135,6 @@ def elements_read(node: ast.AST) -> Iterator[ast.expr]:
     for part in ast.iter_child_nodes(node):
         if part not in left_out:
             yield from elements_read(part)
-
-
-def _is_copy(node: ast.AST) -> bool:
-    """True for `x.detach().clone()`, of which a gradient needs nothing where it is only handed out."""
-    copied = False
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"clone", "detach"}:
-        copied, node = copied or node.func.attr == "clone", node.func.value
-    return copied and dotted(node) is not None  # type: ignore[arg-type]
 
 
 def _is_without_gradient(node: ast.AST) -> bool:
