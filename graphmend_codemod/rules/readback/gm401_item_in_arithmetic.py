@@ -31,13 +31,9 @@ A number that is read in every call and used behind a test of Python alone (`if 
 not read where the test says that nothing uses it, and its tensor's size and dtype say that reading it raises no error;
 elsewhere, the graph breaks as before.
 
-The position of a queue is the exception: `at = int(self.at)`, `self.queue[:, at : at + n] = keys.T`, and then
-`self.at[0] = (at + n) % self.size`. In the compile path the position stays a tensor, and `at + torch.arange(n)` says
-where to write. Where eager mode would cut the slice off at the end of the queue, compiled code raises.
-
-Branches on the end of the queue, `if at + n >= size: self.queue[at:] = keys[: size - at]`, are played through for all
-small sizes. Where they write row `i` at `(at + i) % size`, all rows or those that fit, so does the compile path, and
-the position moves on as they say. A position that is not in the queue raises in compiled code.
+The position of a queue, `at = int(self.at)` in front of `self.queue[:, at : at + n] = keys.T`, is a Python number: as a
+tensor it would make one graph of what reads the queue for a gradient and what fills it, and Inductor computes that
+gradient from the filled queue. `--opaque` makes an operator of such a method (GM801).
 """
 
 from __future__ import annotations
@@ -76,10 +72,7 @@ rule = Rule(
     contract=Contract(
         cost=Cost.NONE,
         compiled_logs=FLOAT_WARNING,
-        compiled_exceptions=(
-            "kept, RuntimeError for a division by zero; a position outside of its queue, or a slice that eager mode "
-            "cuts off, raises one"
-        ),
+        compiled_exceptions="kept, RuntimeError for a division by zero",
     ),
 )
 
@@ -152,13 +145,7 @@ def _kept(site: Site, node: ast.Assign) -> Diagnostic | None:
     message = f"{_READS_BACK}: `{speculation.short(node.value)}`"
     reason, wider, whole = use_of(site, read, target.id, tensor)
     if reason is not None:
-        from graphmend_codemod.rules.proofs.numbers.kept_positions import position_kept  # a commit hook waits for it
-
-        try:
-            edit = position_kept(site, node, target.id, tensor) if site.torch is not None else None
-        except NotProven as unsure:
-            return Diagnostic(message, declined=str(unsure))
-        return Diagnostic(message, edit=edit) if edit is not None else Diagnostic(message, declined=reason)
+        return Diagnostic(message, declined=reason)
     try:
         wide = () if exact else (asked_wide(site, tensor),)
         wide = (*wide, *(asked_double(site, tensor) if wider else ()), *filter(None, [whole]))

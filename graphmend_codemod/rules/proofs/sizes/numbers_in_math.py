@@ -26,6 +26,7 @@ _INTEGERS = frozenset({"builtins.int", "numpy.int32", "numpy.int64"})
 
 _OF_TWO = frozenset({"lcm", "gcd"})
 
+_WHOLE_OF = (ast.Add, ast.Sub, ast.FloorDiv, ast.Mod)
 _WHOLE = {
     **{"floor": "math.floor({})", "ceil": "math.ceil({})", "abs": "int(abs({}))", "absolute": "int(abs({}))"},
     **dict.fromkeys(("rint", "round", "around"), "round({})"),
@@ -80,8 +81,7 @@ def _may_be_integer(site: Site, node: ast.expr) -> bool:
     """False for tensors, quotients, what is computed with a fraction or by a call, and products: mostly with a rate."""
     if isinstance(node, ast.BinOp):
         sides = (node.left, node.right)
-        whole = isinstance(node.op, (ast.Add, ast.Sub, ast.FloorDiv, ast.Mod))
-        return whole and all(_may_be_integer(site, each) for each in sides)
+        return isinstance(node.op, _WHOLE_OF) and all(_may_be_integer(site, each) for each in sides)
     if isinstance(node, ast.Constant):
         return isinstance(node.value, int)
     if isinstance(node, ast.Name) and _is_quotient(site, node.id):
@@ -90,12 +90,14 @@ def _may_be_integer(site: Site, node: ast.expr) -> bool:
 
 
 def _is_quotient(site: Site, name: str) -> bool:
-    """True for a name to which nothing but quotients are assigned."""
+    """True for a name to which nothing but quotients and products are assigned."""
     function = site.evaluator.scope.node
     stores = {id(part) for part in walk_scope(function) if stores_name(part, name)}
     assigned = [part for part in walk_scope(function) if isinstance(part, ast.Assign)]
-    divided = [each for each in assigned if isinstance(each.value, ast.BinOp) and isinstance(each.value.op, ast.Div)]
-    quotients = {id(target) for each in divided for target in each.targets}
+    computed = [
+        each for each in assigned if isinstance(each.value, ast.BinOp) and not isinstance(each.value.op, _WHOLE_OF)
+    ]
+    quotients = {id(target) for each in computed for target in each.targets}
     return name not in parameter_names(function) and bool(stores) and stores <= quotients
 
 
