@@ -50,6 +50,7 @@ rule = Rule(
 
 _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 _MAKERS = frozenset({"IntTensor", "LongTensor", "array", "as_tensor", "asarray", "tensor"})
+_END = re.compile(r"\[\s*-\s*1\s*\]\s*\+")
 _TENSOR = re.compile(r"\.\s*(?:as_)?tensor\(")
 
 
@@ -71,7 +72,7 @@ def read_elsewhere(site: Site, node: ast.stmt) -> Diagnostic | None:
 @rule.on(*_STATEMENTS, words=("arange", "full", "zeros", "ones", "empty"), here=True)
 def read_of_ends(site: Site, node: ast.stmt) -> Diagnostic | None:
     """`torch.arange(positions[-1] + 1)` where `positions = torch.arange(n)`."""
-    return _read(site, node) if "[-1] + 1" in site.source.text else None
+    return _read(site, node) if _reads_end(site.source.text) else None
 
 
 @rule.on(ast.Assign, words=("arange",), here=True)
@@ -82,6 +83,11 @@ def counted(site: Site, node: ast.Assign) -> Diagnostic | None:
     from graphmend_codemod.rules.proofs.numbers.counted_ranges import range_for  # a commit hook waits for it
 
     return range_for(site, node)
+
+
+@lru_cache(maxsize=4)
+def _reads_end(text: str) -> bool:
+    return _END.search(text) is not None
 
 
 @lru_cache(maxsize=4)

@@ -56,9 +56,7 @@ class FunctionEffects:
         self.read: set[str] = set()
         self.set: dict[str, ast.Constant] = {}
         self.off: set[str] = set()
-        self.methods = False
-        self.alone = False
-        self.random = False
+        self.methods = self.alone = self.random = False
         self.parts: dict[str, str] = {}
 
     def changed(
@@ -77,11 +75,12 @@ class FunctionEffects:
             before, self.recorded = self.recorded, False
             try:
                 found = frozenset(_Body(self, self._site, function, depth, own, given or {}).changed())
+                self._known[key] = found, self.recorded and not unrecorded.is_off(self._site, function)
             except NotProven:
                 del self._known[key]
                 raise
-            self._known[key] = found, self.recorded and not unrecorded.is_off(self._site, function)
-            self.recorded = before
+            finally:
+                self.recorded = before
         self.recorded |= self._known[key][1]
         return self._known[key][0]
 

@@ -58,7 +58,7 @@ def edit(site: Site) -> Edit:
     check_around(site)
     reasons: list[NotProven] = []
     for body, position in reversed(site.place.blocks):
-        check_alone(site, body[position])
+        _check_alone(site, body[position])
         try:
             return _grown(site, body, position)
         except NotProven as reason:
@@ -112,13 +112,13 @@ def check_around(site: Site) -> None:
 
 def _may_be_moved(site: Site, statement: ast.stmt) -> bool:
     try:
-        check_alone(site, statement)
+        _check_alone(site, statement)
     except NotProven:
         return False
     return True
 
 
-def check_alone(site: Site, statement: ast.stmt) -> None:
+def _check_alone(site: Site, statement: ast.stmt) -> None:
     """NotProven for what no operator holds, whatever is taken in with it."""
 
     def look() -> str:
