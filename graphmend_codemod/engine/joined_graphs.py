@@ -15,13 +15,14 @@ def joining(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diag
     first: tuple[Rule, Diagnostic] | None = None
     while (found := first_of(site, asked)) is not None and found[1].edit is not None:
         rule, diagnostic = found
-        from graphmend_codemod.rules.proofs.memory.written_inputs import spoiled  # a commit hook waits for it
+        from graphmend_codemod.rules.proofs.gradients.unrecorded import is_around  # a commit hook waits for them
+        from graphmend_codemod.rules.proofs.memory.written_inputs import spoiled
 
         written = spoiled(site, whole=found[1].edit.whole, copied=found[1].edit.copies)
         if written is None:
             return found
         # Where gradients are off for the statement alone, what is around it needs them all the same.
-        again = None if site.no_grad else first_of(site.but(without_gradients=True), asked)
+        again = None if is_around(site) else first_of(site.but(without_gradients=True), asked)
         if again is not None and again[1].edit is not None and _is_without_gradients(site, again[1].edit):
             return again
         reason = (

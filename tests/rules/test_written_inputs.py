@@ -352,6 +352,8 @@ class Model(nn.Module):
 def test_a_queue_that_is_filled_without_gradients_is_read_with_them() -> None:
     source = QUEUE.format(read="self.queue.clone().detach()")
     assert fixed(source)[0] == source
+    setting = "\n\ndef freeze():\n    torch.set_grad_enabled(False)\n"
+    assert fixed(source + setting)[0] == source + setting
     after, _ = fixed(source, opaque=True)
     assert "_copied(self.queue)" in after
     eager = loaded(source).Model()
@@ -370,6 +372,10 @@ def test_a_copy_that_a_method_hands_out_is_read() -> None:
 
 
 def test_what_is_read_without_gradients_too_may_be_written() -> None:
-    source = QUEUE.format(read="self.queue.clone().detach()")
+    source = QUEUE.format(read="self.queue.clone().detach()").replace(
+        "place = int(self.place)",
+        "if torch.isinf(rows).any():\n            rows = torch.clamp(rows, max=9.0)\n        place = 0",
+    )
+    assert fixed(source)[0] == source
     source = source.replace("    def forward", "    @torch.no_grad()\n    def forward")
     assert "is_compiling()" in fixed(source)[0]

@@ -43,6 +43,12 @@ def is_off(site: Site, function: FunctionNode) -> bool:
     return any(site.resolve_global(each) in _OFF for each in decorators)
 
 
+def is_around(site: Site) -> bool:
+    """True where `no_grad` is written around a statement or its function, whatever else sets the mode."""
+    node, around = site.place.statement, site.place.parents
+    return is_off(site, site.evaluator.scope.node) or id(node) in under_no_grad(around, site.resolve_global)
+
+
 def under_no_grad(nodes: Iterable[ast.AST], resolve: Callable[[ast.expr], str | None]) -> set[int]:
     """The ids of what runs under `with torch.no_grad():`."""
     found = set[int]()
