@@ -122,3 +122,16 @@ def test_a_statement_that_does_more_is_left_alone(old: str, new: str) -> None:
 def test_the_fill_of_a_parameter_may_be_recorded() -> None:
     source = _NORM.replace("self.ready.fill_(1)", "self.ready.fill_(1)\n            self.loc.zero_()", 1)
     assert "not torch.is_grad_enabled()" in fixed(source, opaque=True)[0]
+
+
+def test_what_turns_gradients_on_inside_may_be_recorded() -> None:
+    for source in (
+        _NORM.replace(
+            "            self.scale.copy_(", "            with torch.enable_grad():\n                self.scale.copy_("
+        ),
+        _NORM.replace("    def start", "    @torch.no_grad()\n    def start").replace(
+            "with torch.no_grad():", "with torch.enable_grad():"
+        ),
+    ):
+        assert "enable_grad" in source
+        assert "not torch.is_grad_enabled()" in fixed(source, opaque=True)[0]

@@ -379,3 +379,10 @@ def test_what_is_read_without_gradients_too_may_be_written() -> None:
     assert fixed(source)[0] == source
     source = source.replace("    def forward", "    @torch.no_grad()\n    def forward")
     assert "is_compiling()" in fixed(source)[0]
+
+
+def test_a_copy_of_a_parameter_is_no_operator() -> None:
+    loss = "    def loss(self, x, queue):\n        return x @ queue.clone()\n\n    def forward"
+    source = QUEUE.format(read="self.queue").replace("x @ self.queue", "self.loss(x, self.queue)")
+    source = source.replace("    def forward", loss)
+    assert fixed(source, opaque=True)[0] == source

@@ -11,6 +11,7 @@ from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
 
 _OFF = frozenset({"torch.no_grad", "torch.inference_mode"})
+_SETS = frozenset({"torch.enable_grad", "torch.set_grad_enabled"})
 _FILLS = frozenset({"fill_", "zero_"})
 
 
@@ -38,9 +39,10 @@ def fills_buffer(site: Site, node: ast.AST, own: str) -> bool:
 
 
 def is_off(site: Site, function: FunctionNode) -> bool:
-    """True for a function under `@torch.no_grad()`."""
+    """True for a function under `@torch.no_grad()` in which nothing turns gradients on."""
     decorators = [each.func if isinstance(each, ast.Call) else each for each in function.decorator_list]
-    return any(site.resolve_global(each) in _OFF for each in decorators)
+    off = any(site.resolve_global(each) in _OFF for each in decorators)
+    return off and not any(_has_context(part, site.resolve_global, _SETS) for part in ast.walk(function))
 
 
 def is_around(site: Site) -> bool:
@@ -50,10 +52,16 @@ def is_around(site: Site) -> bool:
 
 
 def under_no_grad(nodes: Iterable[ast.AST], resolve: Callable[[ast.expr], str | None]) -> set[int]:
-    """The ids of what runs under `with torch.no_grad():`."""
+    """The ids of what runs under `with torch.no_grad():`, but for blocks in which something turns gradients on."""
     found = set[int]()
     for node in nodes:
-        for item in node.items if isinstance(node, ast.With) else ():
-            if isinstance(item.context_expr, ast.Call) and resolve(item.context_expr.func) in _OFF:
-                found.update(id(part) for statement in node.body for part in ast.walk(statement))  # type: ignore[attr-defined]
+        if isinstance(node, ast.With) and _has_context(node, resolve, _OFF):
+            inner = [part for statement in node.body for part in ast.walk(statement)]
+            if not any(_has_context(part, resolve, _SETS) for part in inner):
+                found.update(map(id, inner))
     return found
+
+
+def _has_context(node: ast.AST, resolve: Callable[[ast.expr], str | None], names: frozenset[str]) -> bool:
+    contexts = [item.context_expr for item in node.items] if isinstance(node, ast.With) else []
+    return any(isinstance(each, ast.Call) and resolve(each.func) in names for each in contexts)

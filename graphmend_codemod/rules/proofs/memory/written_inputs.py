@@ -15,6 +15,7 @@ from itertools import product
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, Key, calls_in
+from graphmend_codemod.analysis.patterns import is_attribute
 from graphmend_codemod.analysis.scope import SCOPES, dotted, walk, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.gradients import unrecorded
@@ -282,10 +283,12 @@ def _repeats(function: Definition, statement: ast.stmt) -> bool:
 
 
 def _under_clone(function: Definition) -> Iterator[int]:
-    """The ids of `self.queue` in `self.queue.detach().clone()`."""
-    for node in walk(function.node):
+    """The ids of `self.queue` in `self.queue.detach().clone()`: of a parameter nobody makes an operator."""
+    for node in walk(function.node) if function.owner else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "clone":
-            yield from (id(part) for part in walk(node.func.value))
+            copied = [*walk(node.func.value)]
+            if any(is_attribute(part, "self") for part in copied):
+                yield from map(id, copied)
 
 
 def _loops(function: Definition) -> Iterator[range]:

@@ -84,7 +84,7 @@ class NumbersHere(HeldNumbers):
         return self._rounded(call, at) or super()._called(call, at)
 
     def _returned(self, call: ast.Call, at: ast.stmt) -> Held | None:
-        """What a method returns that does nothing but compute it, in words of its caller."""
+        """What a method returns that only computes it, in words of its caller."""
         sure = sure_calls(self.site)
         callee = sure.certain(self.own, call)
         own = callee is not None and callee.node.name == call.func.attr and not callee.node.decorator_list  # type: ignore[attr-defined]

@@ -303,7 +303,7 @@ class NumberUses:
         return sizes_given(call, self._named(function, call))
 
     def _decided(self, function: Definition, node: ast.expr, parents: Parents) -> ast.AST | None:
-        """The `if` of `if p[0] > 0`, where nothing but the truth of the number counts."""
+        """The `if` of `if p[0] > 0`, where only the truth of the number counts."""
         whole: ast.AST = node
         above = parents[id(node)]
         if isinstance(above, ast.Compare):

@@ -90,7 +90,7 @@ def _may_be_integer(site: Site, node: ast.expr) -> bool:
 
 
 def _is_quotient(site: Site, name: str) -> bool:
-    """True for a name to which nothing but quotients and products are assigned."""
+    """True for a name to which only quotients and products are assigned."""
     function = site.evaluator.scope.node
     stores = {id(part) for part in walk_scope(function) if stores_name(part, name)}
     assigned = [part for part in walk_scope(function) if isinstance(part, ast.Assign)]
