@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import git
 import pytest
@@ -27,6 +29,38 @@ class Scale(torch.nn.Module):
         logger.warning("scaled")
         return x * 2, x.nonzero()  # its size leaves the model: nothing fixes that
 """
+MATCHED = """
+import numpy
+import torch
+
+
+def order(rows):
+    return numpy.lexsort((rows, rows % 2)).astype("int64")
+
+
+class Scale(torch.nn.Module):
+    def forward(self, x):
+        found = torch.from_numpy(order(x.detach().numpy()))
+        return x[found] * 2
+
+
+class Ending(Scale):
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        if self.calls > 1:
+            raise SystemExit
+        return super().forward(x)
+"""
+ENDING = """
+
+def ending():
+    from tiny.scale import Ending
+
+    return Ending(), (torch.tensor([1.0, 2.0], requires_grad=True),)
+"""
+EXAM = next(f"tiny{number}" for number in range(99) if builders.half(f"tiny{number}") == "exam")
 BUILDER = '''"""A tiny package."""
 
 import torch
@@ -126,6 +160,68 @@ def test_both_halves_are_reported_side_by_side() -> None:
 
 @pytest.mark.slow
 def test_a_model_is_measured_before_and_after_the_fixes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, data = run_of(tmp_path, MODULE)
+
+    (row,) = data["models"]
+    assert code == 0, capfd.readouterr().out
+    assert row["before"]["events"] == 2
+    assert row["after"]["events"] == 1
+    assert row["after"]["eager equal"]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A work folder after a run with `--recorded`, and what was written: a package in either half."""
+    folder = tmp_path_factory.mktemp("recorded")
+    code, data = run_of(folder, MATCHED, "--recorded", names=("tiny", EXAM), more=ENDING)
+    assert code == 0
+    return folder, data
+
+
+@pytest.mark.slow
+def test_a_recorded_run_of_a_model_gives_its_fixes(recorded: tuple[Path, dict[str, Any]]) -> None:
+    row = named(recorded[1], "tiny.scale")
+    page = (recorded[0] / "results" / f"{recorded[1]['about']['date'].partition(' ')[0]}-recorded.md").read_text()
+
+    assert row["before"]["events"] == 2
+    assert row["after"]["events"] == 0
+    assert row["after"]["opaque operators"] == 1
+    assert row["after"]["eager equal"]
+    assert row["after"]["compiled"] is None
+    assert "`graphmend trace --calls`" in page
+
+
+@pytest.mark.slow
+def test_a_model_that_cannot_be_recorded_counts_as_before(recorded: tuple[Path, dict[str, Any]]) -> None:
+    row = named(recorded[1], "tiny.ending")
+
+    assert not row["recorded"]
+    assert row["before"]["events"] == row["after"]["events"] == 3
+    assert recorded[1]["totals"][0].endswith("1 not recorded, counted as before")
+
+
+@pytest.mark.slow
+def test_of_an_exam_model_neither_trace_nor_fixed_code_is_left(recorded: tuple[Path, dict[str, Any]]) -> None:
+    folder, data = recorded
+    left = [
+        path.relative_to(folder) for path in (folder / "work").rglob("*") if path.name in ("trace.json", "scale.py")
+    ]
+
+    assert named(data, f"{EXAM}.scale")["after"]["events"] == 0
+    assert [path for path in left if EXAM in str(path)] == [Path("work", "base", EXAM, "tiny", "scale.py")]
+    assert Path("work", "recorded", "tiny", "scale", "trace.json") in left
+
+
+def named(data: dict[str, Any], key: str) -> dict[str, Any]:
+    """The row of a model."""
+    (row,) = [each for each in data["models"] if each["model"] == key]
+    return dict(row)
+
+
+def run_of(
+    tmp_path: Path, module: str, *options: str, names: Sequence[str] = ("tiny",), more: str = ""
+) -> tuple[int, dict[str, Any]]:
+    """The runner's exit code, and what it writes of packages that have a module."""
     from graphmend_evaluation.others.__main__ import main
 
     repository = git.Repo.init(tmp_path / "mirrors" / "someone+tiny" / "repo", initial_branch="main")
@@ -135,25 +231,22 @@ def test_a_model_is_measured_before_and_after_the_fixes(tmp_path: Path, capfd: p
     folder = Path(repository.working_dir) / "tiny"
     folder.mkdir()
     (folder / "__init__.py").write_text("")
-    (folder / "scale.py").write_text(MODULE)
+    (folder / "scale.py").write_text(module)
     repository.git.add(".")
     repository.git.commit("--quiet", "--message", "base")
     shutil_git = Path(repository.working_dir) / ".git"
     models = tmp_path / "models"
     models.mkdir()
-    (models / "tiny.py").write_text(BUILDER.format(commit=repository.head.commit.hexsha))
+    for name in names:
+        (models / f"{name}.py").write_text(BUILDER.format(commit=repository.head.commit.hexsha) + more)
     (tmp_path / "bare" / "someone+tiny").mkdir(parents=True)
     shutil_git.rename(tmp_path / "bare" / "someone+tiny" / "repo")
 
-    options = ["--builders", str(models), "--mirrors", str(tmp_path / "bare"), "--work", str(tmp_path / "work")]
-    code = main([*options, "--results", str(tmp_path / "results")])
+    places = ["--builders", str(models), "--mirrors", str(tmp_path / "bare"), "--work", str(tmp_path / "work")]
+    code = main([*places, "--results", str(tmp_path / "results"), *options])
 
     (data,) = [json.loads(path.read_text()) for path in (tmp_path / "results").glob("*.json")]
-    (row,) = data["models"]
-    assert code == 0, capfd.readouterr().out
-    assert row["before"]["events"] == 2
-    assert row["after"]["events"] == 1
-    assert row["after"]["eager equal"]
+    return code, data
 
 
 def measured(path: str, line: int, source: str) -> Row:

@@ -17,11 +17,13 @@ from graphmend_evaluation.others.result import Result, own_sites
 
 @dataclass(frozen=True)
 class Pair:
-    """One model before and after; `silent` are break events before on a line without a finding."""
+    """One model before and after; `silent` are break events before on a line without a finding. One that is not
+    `recorded` though its fixes need that has no fixes."""
 
     before: Result
     after: Result | None
     silent: int | None
+    recorded: bool = True
 
     @property
     def compared(self) -> bool:
@@ -59,11 +61,14 @@ def _totals(name: str, pairs: Sequence[Pair]) -> str:
     whole = sum(pair.after.row.whole for pair in done if pair.after is not None)
     opaque = sum(_opaque(pair.after) > 0 and pair.after.row.whole for pair in done if pair.after is not None)
     graphs = (sum(_graphs(pair.before) for pair in done), sum(_graphs(pair.after) for pair in done))
+    operators = sum(_opaque(pair.after) for pair in done if pair.after is not None)
     silent = sum(pair.silent or 0 for pair in done)
+    missed = sum(not pair.recorded for pair in done)
     return (
         f"{text}; {len(done)} compared: events {was} -> {now}, graphs {graphs[0]} -> {graphs[1]}, one graph after: "
-        f"{whole} ({opaque} with opaque operators), silent events {silent} of {own}, "
+        f"{whole} ({opaque} with opaque operators), opaque operators {operators}, silent events {silent} of {own}, "
         f"models with a problem {sum(bool(pair.problems) for pair in pairs)}"
+        + (f"; {missed} not recorded, counted as before" if missed else "")
     )
 
 
@@ -91,6 +96,7 @@ def _table(pairs: Sequence[Pair]) -> list[str]:
             cells += [str(number(pair.before)), "" if after is None else str(number(after))]
         silent = "" if pair.silent is None else str(pair.silent)
         equal = "" if after is None else ("differs" if after.row.differences else "equal")
+        equal = equal if pair.recorded else "not recorded"
         lines.append("| " + " | ".join([*cells, silent, equal]) + " |")
     return lines
 
@@ -122,8 +128,8 @@ def _opaque(each: Result) -> int:
     return 0 if each.row.counts is None else each.row.counts.opaque_operators
 
 
-def about_this_run(packages: int, built: int) -> dict[str, str]:
-    """Versions, machine, date, and how much was tried."""
+def about_this_run(packages: int, built: int, fixes: str) -> dict[str, str]:
+    """Versions, machine, date, how much was tried, and what fixed it."""
     machine = this_machine()
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
@@ -131,14 +137,15 @@ def about_this_run(packages: int, built: int) -> dict[str, str]:
         "torch": importlib.metadata.version("torch"),
         "packages tried": str(packages),
         "models tried": str(built),
+        "fixes": fixes,
         "machine": f"{machine.processor}, {machine.cores} cores, {machine.system}",
     }
 
 
-def write(pairs: Sequence[Pair], about: Mapping[str, str], folder: Path) -> Path:
+def write(pairs: Sequence[Pair], about: Mapping[str, str], folder: Path, arm: str = "") -> Path:
     """Write the page and the rows into dated files. The page's path."""
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / f"{about['date'].partition(' ')[0]}.md"
+    target = folder / f"{about['date'].partition(' ')[0]}{arm}.md"
     target.write_text(markdown(pairs, about), encoding="utf-8")
     data = {"about": dict(about), "totals": totals(pairs), "models": [_as_json(pair) for pair in pairs]}
     text = json.dumps(data, indent=1)
@@ -151,6 +158,7 @@ def _as_json(pair: Pair) -> dict[str, Any]:
         "model": pair.before.key,
         "half": pair.before.half,
         "silent": pair.silent,
+        **({} if pair.recorded else {"recorded": False}),
         "problems": list(pair.problems),
         "before": _arm(pair.before),
         "after": None if pair.after is None else _arm(pair.after),

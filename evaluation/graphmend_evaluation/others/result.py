@@ -14,6 +14,7 @@ from typing import Any
 from graphmend_evaluation.results import BreakSite, Counts, SkippedFrame, to_json
 from graphmend_evaluation.survey.row import Row
 
+TRACE = "trace.json"
 _HEADED = (ast.If, ast.While)
 
 
@@ -63,15 +64,16 @@ def blinded(row: Row) -> Row:
     """The row without anything that says where or why the model breaks."""
     compiled = None if row.compiled is None else "differs"
     differences = tuple("differs" for _ in row.differences)
+    row = dataclasses.replace(row, message=row.message.partition(":")[0], compiled=compiled, differences=differences)
     if row.counts is None:
-        return dataclasses.replace(row, compiled=compiled, differences=differences)
+        return row
     sites = tuple(
         BreakSite("", number, "", "", "", "", "", site.events) for number, site in enumerate(row.counts.sites)
     )
     skipped = tuple(SkippedFrame("", number, "", "") for number, _ in enumerate(row.counts.skipped_frames))
     strict = None if row.counts.strict_error is None else "not one graph"
     counts: Counts = dataclasses.replace(row.counts, sites=sites, skipped_frames=skipped, strict_error=strict)
-    return dataclasses.replace(row, counts=counts, compiled=compiled, differences=differences)
+    return dataclasses.replace(row, counts=counts)
 
 
 def covered(root: Path, findings: Iterable[Mapping[str, Any]], fixed: Path | None = None) -> dict[str, set[int]]:

@@ -38,18 +38,17 @@ def before(package: Package, folder: Path, mirrors: Path | None) -> Path:
     return root
 
 
-def after(package: Package, base: Path, folder: Path, made_by: str, options: Sequence[str]) -> Path:
-    """A copy of `base` that `graphmend fix` has edited; one of the same version of graphmend is kept."""
-    root, mark = folder / package.name, folder / f"{package.name}.made-by"
-    text = f"{made_by} {package.source} {' '.join(options)}"
+def after(base: Path, root: Path, made_by: str, options: Sequence[str]) -> None:
+    """Make `root` a copy of `base` that `graphmend fix` has edited; one that was `made_by` the same is kept."""
+    mark = root.with_name(f"{root.name}.made-by")
+    text = f"{made_by} {' '.join(options)}"
     if root.is_dir() and mark.is_file() and mark.read_text(encoding="utf-8") == text:
-        return root
+        return
     shutil.rmtree(root, ignore_errors=True)
     mark.unlink(missing_ok=True)
     shutil.copytree(base, root)
     _graphmend(["fix", *options, str(root)], root)
     mark.write_text(text, encoding="utf-8")
-    return root
 
 
 def findings(base: Path) -> list[dict[str, Any]]:
@@ -59,6 +58,9 @@ def findings(base: Path) -> list[dict[str, Any]]:
 
 
 def _graphmend(arguments: Sequence[str], folder: Path) -> str:
+    project = folder / "pyproject.toml"  # paths begin at the folder, wherever the work folder lies
+    if not project.is_file():
+        project.write_text("[tool.graphmend]\n", encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "graphmend_codemod", arguments[0], "--no-cache", "--jobs", "1", *arguments[1:]],
         cwd=folder,

@@ -2,6 +2,7 @@
 
     python -m graphmend_evaluation.others.worker --roots FOLDER --out FOLDER [--against FOLDER] [PACKAGE.MODEL...]
 
+With `--record` the models are recorded and not measured: `FOLDER/PACKAGE/MODEL/trace.json` is the trace.
 Each line of `FOLDER/results.jsonl` is one model's `Result`; a model that has one is left out.
 """
 
@@ -36,26 +37,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         keys = [key for key in keys if key not in done and (not wanted or {key, package.name} & wanted)]
         if earlier is not None:
             keys = [key for key in keys if key in earlier and earlier[key].row.ok]
-        if keys and (options.roots / package.name).is_dir():
-            _package_in_fork(package, [key.partition(".")[2] for key in keys], options)
+        trees = {key: [key] for key in keys} if options.tree_per_model else {package.name: keys}
+        for name, same in trees.items():
+            if same and (options.roots / name).is_dir():
+                _in_fork(package, [key.partition(".")[2] for key in same], options.roots / name, options)
     return 0
 
 
-def _package_in_fork(package: Package, models: Sequence[str], options: argparse.Namespace) -> None:
+def _in_fork(package: Package, models: Sequence[str], root: Path, options: argparse.Namespace) -> None:
     """In a process of its own, as two packages may bring modules of one name."""
     sys.stdout.flush()
     process = os.fork()
     if process == 0:
         try:
-            _package(package, models, options)
+            _package(package, models, root.resolve(), options)
             sys.stdout.flush()
         finally:
             os._exit(0)
     os.waitpid(process, 0)
 
 
-def _package(package: Package, models: Sequence[str], options: argparse.Namespace) -> None:
-    root: Path = (options.roots / package.name).resolve()
+def _package(package: Package, models: Sequence[str], root: Path, options: argparse.Namespace) -> None:
     sys.path.insert(0, str(root / package.folder))
     (options.out / package.name).mkdir(parents=True, exist_ok=True)
     stubs.install()
@@ -74,12 +76,16 @@ def _measurement(package: Package, root: Path, options: argparse.Namespace) -> C
     def measure(model: str) -> Row:
         from graphmend_evaluation.loading import Factory
         from graphmend_evaluation.others.measuring import MeasuringOthers
+        from graphmend_evaluation.others.recording import Recording
 
         out = options.out / package.name
         against = None if options.against is None else options.against / package.name
         warnings.simplefilter("ignore")
         factory = Factory(root, f"{package.imports}:{model}", load(package, model))
-        return MeasuringOthers(root, out, against, options.calls).measured(model, package.imports, factory)
+        measuring = (
+            Recording(root, out, None, 1) if options.record else MeasuringOthers(root, out, against, options.calls)
+        )
+        return measuring.measured(model, package.imports, factory)
 
     return measure
 
@@ -93,7 +99,7 @@ def _import() -> None:
         warnings.simplefilter("ignore")
         import torch._dynamo
 
-        import graphmend_evaluation.others.measuring  # noqa: F401
+        import graphmend_evaluation.others.recording  # noqa: F401
 
         # The first compilation imports as much again.
         torch.compile(torch.nn.Linear(2, 2), backend="eager")(torch.ones(2))
@@ -108,6 +114,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--builders", type=Path, default=MODELS, help="the folder of the builder files")
     parser.add_argument("--timeout", type=float, default=180.0, help="seconds for one model [default: 180]")
     parser.add_argument("--calls", type=int, default=1, help="calls that are compiled [default: 1]")
+    parser.add_argument("--record", action="store_true", help="record what a user would, and measure nothing")
+    parser.add_argument("--tree-per-model", action="store_true", help="`--roots` has PACKAGE.MODEL, not PACKAGE")
     parser.add_argument("models", nargs="*", help="package.model [default: all]")
     return parser
 

@@ -65,7 +65,7 @@ class Measuring:
             except Exception as error:
                 failure.write_text(f"{type(error).__name__}: {error}", encoding="utf-8")
 
-        _fork(run)
+        forked(run)
         if not target.is_file():
             raise RuntimeError(f"no result in eager mode: {failure.read_text(encoding='utf-8')}")
         return runs.load(target)
@@ -153,7 +153,8 @@ def choice_from_json(data: dict[str, Any]) -> Choice:
     return Choice(Recipe(**data["recipe"]), Plan(**plan), tuple(data["calls"]), data.get("labels", "none"))
 
 
-def _fork(work: Callable[[], None]) -> None:
+def forked(work: Callable[[], None]) -> None:
+    """Do `work` in a fork of this process, and wait for its end, whatever that is."""
     process = os.fork()
     if process == 0:
         try:
