@@ -286,3 +286,59 @@ def test_what_another_file_writes_counts_for_the_classes_that_it_asks_for(
 ) -> None:
     after, told = fixed_among(tmp_path, _MODEL, {"other.py": _ELSEWHERE.replace(old, new) if old else _ELSEWHERE})
     assert ("_stride_as_int" not in after) is left, told
+
+
+_BASES = {
+    "a base counts": ("self.width += 1", "`self.width` is assigned again"),
+    "a base fills": ("self.width.fill_(9)", "`self.width.fill_` changes it in place"),
+    "a base sets the number": ("self.span = 9", "`self.span` is assigned again"),
+}
+_BASE = """
+class Base(nn.Module):
+    def widen(self):
+        ...
+
+
+"""
+_INHERITS = _WIDTH.replace("...", "return width").replace("(nn.Module)", "(Base)")
+
+
+@pytest.mark.parametrize(("statement", "because"), _BASES.values(), ids=_BASES.keys())
+def test_what_a_base_writes_is_no_longer_what_the_constructor_made(statement: str, because: str) -> None:
+    base = _BASE.replace("...", statement)
+    declined(_INHERITS.replace("\nclass Model", f"{base}class Model"), because=because, select=("GM402",))
+
+
+@pytest.mark.parametrize("statement", ["pass", *(each for each, _ in _BASES.values())])
+def test_what_a_base_in_another_file_writes_counts_as_well(statement: str, tmp_path: Path) -> None:
+    here = _INHERITS.replace("import torch\n", "import torch\nfrom base import Base\n", 1)
+    there = f"import torch\nfrom torch import nn\n{_BASE.replace('...', statement)}"
+    after, _ = fixed_among(tmp_path, here, {"base.py": there})
+    assert ("_width_as_int" in after) is (statement == "pass")
+
+
+@pytest.mark.parametrize(
+    ("base", "because"),
+    [
+        (
+            "class Base(nn.Module):\n    @property\n    def span(self):\n        return 7\n\n"
+            "    @span.setter\n    def span(self, span):\n        pass\n",
+            "`span` is a property of the class",
+        ),
+        (
+            "class Base(nn.Module):\n    def __setattr__(self, name, value):\n"
+            "        self.__dict__[name] = 7 if name == 'span' else value\n",
+            "`__setattr__` is a method of the class",
+        ),
+        ("class Base(nn.Module):\n    span = Seven()\n", "may be a descriptor"),
+    ],
+)
+def test_a_class_that_keeps_another_number_than_it_is_given_is_left_alone(base: str, because: str) -> None:
+    declined(_INHERITS.replace("\nclass Model", f"\n{base}\n\nclass Model"), because=because, select=("GM402",))
+
+
+@pytest.mark.parametrize("receiver", ["self.conv", "each"])
+def test_a_convolution_that_is_given_another_stride_is_left_alone(receiver: str) -> None:
+    again = f"        for each in [self.conv]:\n            {receiver}.stride = (4,)\n"
+    made = '        self.register_buffer("total", size - stride, persistent=False)\n'
+    declined(_MODEL.replace(made, made + again), because=f"`{receiver}.stride` is assigned again", select=("GM402",))

@@ -80,8 +80,9 @@ def _written(node: ast.AST) -> ast.expr | None:
 
 @lru_cache(maxsize=8)
 def foreign(owner: ast.ClassDef, tree: ast.Module) -> frozenset[int]:
-    """The nodes inside of classes that are neither the class nor, as their bases tell, subclasses of it, by id."""
-    return frozenset(id(part) for other in strangers(owner, tree) for part in walk(other))
+    """The nodes inside of classes that neither inherit from the class, as their bases tell, nor it from them, by id."""
+    others = (each for each in strangers(owner, tree) if owner in strangers(each, tree))
+    return frozenset(id(part) for other in others for part in walk(other))
 
 
 def strangers(owner: ast.ClassDef, tree: ast.Module) -> list[ast.ClassDef]:

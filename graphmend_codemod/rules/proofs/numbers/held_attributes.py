@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import tree_of
@@ -31,6 +32,7 @@ from graphmend_codemod.rules.proofs.numbers.held_numbers import Held, HeldNumber
 
 SUFFIX = "_as_int"
 _OF_LAYERS = frozenset({"kernel_size", "stride", "dilation"})
+_INTERCEPTS = ("__setattr__", "__getattribute__", "__getattr__", "register_buffer")
 _SET_TO = frozenset({"constant_", "copy_", "fill_"})
 
 
@@ -118,8 +120,37 @@ class HeldAttributes:
         yield from changes(name, [stores[0].statement], self.owner, self.tree)
         for each in _own_attributes(held.text):
             yield from changes(each, [self.constructor], self.owner, self.tree)
+        yield from self._other_sizes(held)
+        yield from self._intercepted([name, *_own_attributes(held.text)])
         yield from self._given_again(name, held)
         yield from self._elsewhere([name, *_own_attributes(held.text)])
+        yield from self._inherited([name, *_own_attributes(held.text)])
+
+    def _other_sizes(self, held: Held) -> Iterator[str]:
+        """Why a convolution may have another size by now than the one that the number was made of."""
+        sizes = {part.attr for part in walk(ast.parse(held.text)) if isinstance(part, ast.Attribute)} & _OF_LAYERS
+        for part in walk(self.tree) if sizes else ():
+            stored = isinstance(part, ast.Attribute) and part.attr in sizes and _is_set(part)
+            if stored and not is_name(part.value, "self"):  # type: ignore[attr-defined]
+                yield f"`{short(part)}` is assigned again"
+        for name in sorted(sizes):
+            for path, write in self.site.evaluator.scope.index.writers(name):
+                if path != self.site.summary.path and write.how == "assigned":
+                    yield f"`{write.receiver}.{name}` is assigned in {path}"
+
+    def _intercepted(self, names: list[str]) -> Iterator[str]:
+        """Why the class may keep another value than the constructor assigns, or tell one."""
+        assert self.owner is not None
+        facts = self.site.evaluator.scope.index.class_facts(f"{self.site.summary.name}.{self.owner.name}")
+        for each in (*names, *_INTERCEPTS) if facts is not None else ():
+            if each in facts.methods:  # type: ignore[union-attr]
+                what = "a method" if each in _INTERCEPTS else "a property"
+                yield f"`{each}` is {what} of the class, which may tell another number"
+        bodies = [each.body for each in walk(self.tree) if isinstance(each, ast.ClassDef)]
+        for part in (part for body in bodies for part in body):
+            target, value = only_target(part), getattr(part, "value", None)
+            if isinstance(target, ast.Name) and target.id in names and not isinstance(value, ast.Constant):
+                yield f"`{target.id} = ...` of a class may be a descriptor, which may tell another number"
 
     def _given_again(self, name: str, held: Held) -> Iterator[str]:
         """Why `init.constant_(module.stride, n)` of the module may write another number than the constructor did."""
@@ -171,6 +202,25 @@ class HeldAttributes:
                 if write.receiver.rpartition(".")[2] == name:
                     yield f"`{write.receiver}.data` is {write.how} in {path}"
 
+    def _inherited(self, names: list[str]) -> Iterator[str]:
+        """Why classes of other files, from which the owner inherits, may give one of the attributes another value."""
+        assert self.owner is not None
+        index = self.site.evaluator.scope.index
+        todo, seen = [f"{self.site.summary.name}.{self.owner.name}"], set[str]()
+        while todo:
+            facts = index.class_facts(qualified := todo.pop())
+            if facts is None or qualified in seen:
+                continue
+            seen.add(qualified)
+            todo += facts.bases
+            found = index.home(qualified)
+            if found is None or found[0].module == self.site.summary.name:
+                continue
+            bodies = (part for part in walk(tree_of(found[0].text)) if isinstance(part, ast.ClassDef))
+            for base in (each for each in bodies if each.name == found[1].rpartition(".")[2]):
+                for name in dict.fromkeys(names):
+                    yield from changes(name, (), base, _alone(base))
+
     def _is_of_another(self, own: str, asked: str) -> bool:
         """True for a class of the project that is no base of the owner: the compile path asks for the owner itself."""
         index = self.site.evaluator.scope.index
@@ -216,6 +266,12 @@ class _Constructed(HeldNumbers):
         if of_layer and self._attributes.is_convolution(size.value.attr):  # type: ignore[union-attr]
             return Held(ast.unparse(node), tensor=False)
         return self._unknown(node)
+
+
+@lru_cache(maxsize=8)
+def _alone(owner: ast.ClassDef) -> ast.Module:
+    """A module that holds nothing but a class."""
+    return ast.Module([owner], [])
 
 
 def _is_set(node: ast.Attribute) -> bool:
