@@ -26,6 +26,11 @@ class Definition(NamedTuple):
     owner: str = ""
 
     @property
+    def key(self) -> Key:
+        """Its qualname and line, which stand for it."""
+        return self.qualname, self.node.lineno
+
+    @property
     def parameters(self) -> list[str]:
         """Names of parameters that take an argument of a call, without `self`."""
         args = self.node.args
@@ -242,7 +247,7 @@ class ModuleCalls:
 
     def _loops(self, caller: Definition) -> dict[str, ast.expr]:
         """What the variables of loops over modules come from."""
-        key = (caller.qualname, caller.node.lineno)
+        key = caller.key
         if key not in self._known_loops:
             found: dict[str, ast.expr] = {}
             for node in _statements(caller.node, nested=False):
@@ -265,7 +270,7 @@ class ModuleCalls:
             # Most functions have no way to it: then nobody needs to know what they call.
             if not owner or owner in self._within_reach.get(caller.owner, ()):
                 for call, callee in self.remembered("callees", key, partial(self._callees, caller)):
-                    if (callee.qualname, callee.node.lineno) == function:
+                    if callee.key == function:
                         yield caller, call, callee
 
     @cached_property
@@ -298,19 +303,16 @@ class ModuleCalls:
 
     def sites(self, function: Key) -> list[tuple[Key, dict[str, ast.expr]]]:
         """The calls of a function: by whom, and what is given for each parameter."""
-        return [
-            ((caller.qualname, caller.node.lineno), callee.arguments(call))
-            for caller, call, callee in self._callers(function)
-        ]
+        return [(caller.key, callee.arguments(call)) for caller, call, callee in self._callers(function)]
 
     def callers(self, function: Definition) -> list[tuple[Definition, ast.Call]]:
         """The calls of a function: by whom, and the call itself."""
-        found = self._callers((function.qualname, function.node.lineno))
+        found = self._callers(function.key)
         return [(caller, call) for caller, call, _ in found]
 
     def possible_callers(self, function: Definition) -> list[tuple[Definition, ast.Call]]:
         """The same, and calls of attributes that may hold a layer whose `forward` it is, or one of another class."""
-        key = (function.qualname, function.node.lineno)
+        key = function.key
         return self.remembered("possible callers", key, lambda: list(self._find_possible_callers(function, key)))
 
     def _find_possible_callers(self, function: Definition, key: Key) -> Iterator[tuple[Definition, ast.Call]]:

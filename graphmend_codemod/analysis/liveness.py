@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Sequence
+from functools import lru_cache
 
 from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.program_points import ProgramPoint
@@ -154,8 +155,10 @@ def _statement(node: ast.stmt, name: str) -> Use:
         return Use.READ
     if isinstance(node, (ast.Return, ast.Raise, ast.Continue, ast.Break)):
         return Use.NEITHER if isinstance(node, (ast.Continue, ast.Break)) else Use.WRITTEN
+    if not isinstance(node, (ast.Assign, ast.AnnAssign)):
+        return Use.NEITHER
     written = any(is_name(part, name) and isinstance(part.ctx, ast.Store) for part in walk_scope(node))
-    return Use.WRITTEN if written and isinstance(node, (ast.Assign, ast.AnnAssign)) else Use.NEITHER
+    return Use.WRITTEN if written else Use.NEITHER
 
 
 def _lets_through(item: ast.withitem) -> bool:
@@ -173,11 +176,17 @@ def _loop(node: ast.For, name: str) -> Use:
 
 
 def _reads(node: ast.AST, name: str) -> bool:
-    if isinstance(node, ast.AugAssign) and is_name(node.target, name):
-        return True
-    return any(
-        (part.id == name and not isinstance(part.ctx, ast.Store))
-        if isinstance(part, ast.Name)
-        else (isinstance(part, ast.AugAssign) and is_name(part.target, name))
-        for part in walk(node)
-    )
+    return name in _names_read(node)
+
+
+@lru_cache(maxsize=2048)
+def _names_read(node: ast.AST) -> frozenset[str]:
+    """The names that a node may read; remembered, as one function is asked about many names."""
+    read: set[str] = set()
+    for part in walk(node):
+        if isinstance(part, ast.Name):
+            if not isinstance(part.ctx, ast.Store):
+                read.add(part.id)
+        elif isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
+            read.add(part.target.id)
+    return frozenset(read)

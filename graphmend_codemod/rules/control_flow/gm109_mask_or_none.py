@@ -288,7 +288,7 @@ def _beside_path(caller: Definition, call: ast.Call) -> bool:
 
 def demand_length(site: Site, uses: MaskUses, function: Definition, positions: str) -> None:
     """NotProven unless those who give the positions make as many as `x` has places, where `x` goes with the mask."""
-    callers = uses.calls.sites((function.qualname, function.node.lineno))
+    callers = uses.calls.sites(function.key)
     given = [(uses.calls.definitions[by], arguments.get(positions)) for by, arguments in callers]
     if not given or any(_counted(site, function, positions)):
         given = [(function, ast.Name(positions))]

@@ -121,11 +121,15 @@ def _may_read(site: Site, node: ast.stmt) -> bool:
     def names() -> set[str]:
         found: set[str] = set()
         for _ in range(3):
+            before = len(found)
             for each in outline.assignments:
-                if any(tells(part, found) for part in walk_in_layers(each.value)):
-                    found |= {
-                        part.id for target in each.targets for part in elements_of(target) if isinstance(part, ast.Name)
-                    }
+                bound = {
+                    part.id for target in each.targets for part in elements_of(target) if isinstance(part, ast.Name)
+                }
+                if not bound <= found and any(tells(part, found) for part in walk_in_layers(each.value)):
+                    found |= bound
+            if len(found) == before:
+                break
         return found
 
     known = site.remembered("numbers in tensors", site.evaluator.scope.node, names, anywhere=True)

@@ -21,7 +21,7 @@ def changes(name: str, known_in: Iterable[ast.AST], owner: ast.ClassDef, tree: a
     """Reasons why the attribute may not stay what these statements of the constructor made it."""
     known = {id(part) for statement in known_in for part in walk(statement)}
     others = foreign(owner, tree)
-    for part in walk(tree):
+    for part in _may_change(tree):
         if isinstance(part, ast.Attribute):
             own = is_attribute(part, "self") and id(part) in others
             inner = isinstance(part.value, ast.Attribute) and part.value.attr == name
@@ -41,6 +41,21 @@ def changes(name: str, known_in: Iterable[ast.AST], owner: ast.ClassDef, tree: a
     for attribute, where, node in _written_by_name(tree):
         if attribute == name and id(where) not in others:
             yield f"`{short(node)}` changes it in place"
+
+
+@lru_cache(maxsize=2)
+def _may_change(tree: ast.Module) -> list[ast.AST]:
+    """The nodes of a module that may change an attribute, whatever its name is."""
+
+    def may(part: ast.AST) -> bool:
+        if isinstance(part, ast.Attribute):
+            inner = isinstance(part.value, ast.Attribute) and (part.attr == "data" or part.attr.endswith("_"))
+            return inner or part.attr in _ALL_BUFFERS or not isinstance(part.ctx, ast.Load)
+        if isinstance(part, ast.Subscript):
+            return isinstance(part.value, ast.Attribute) and not isinstance(part.ctx, ast.Load)
+        return isinstance(part, ast.Call) and last_name(part.func) in _SETS
+
+    return [part for part in walk(tree) if may(part)]
 
 
 def _named(call: ast.Call) -> list[ast.expr]:

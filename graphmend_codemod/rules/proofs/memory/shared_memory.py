@@ -248,7 +248,7 @@ class SharedMemory(ModuleMemory):
 
     def _demand_no_write_above(self, function: Definition) -> None:
         """The same for callers of a function that returns the product, or what it would have multiplied."""
-        key = (function.qualname, function.node.lineno)
+        key = function.key
         if key in self._above:
             return
         self._above.add(key)

@@ -119,7 +119,7 @@ def holders(memory: ModuleMemory, function: Definition, names: set[str]) -> set[
 
 def _keeps(memory: ModuleMemory, function: Definition, seen: set[tuple[str, int]]) -> bool:
     """True where a function, or one that it calls, puts something into an attribute or a container."""
-    key = (function.qualname, function.node.lineno)
+    key = function.key
     if key in seen:
         return False
     seen.add(key)

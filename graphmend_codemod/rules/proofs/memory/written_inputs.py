@@ -93,7 +93,7 @@ class _Joined:
 
     def _above(self, function: Definition, around: _Around) -> str | None:
         """The same around the calls of a function that itself reads and writes this; most write nothing."""
-        key = (function.qualname, function.node.lineno)
+        key = function.key
         if key in self._seen:
             return None
         self._seen.add(key)
@@ -130,7 +130,7 @@ class _Joined:
 
     def _is_given(self, function: Definition, name: str, seen: frozenset[Key]) -> bool:
         """True for what an instance holds, and for parameters that no caller in the module gives a new tensor."""
-        key = (function.qualname, function.node.lineno)
+        key = function.key
         callers = self._memory.calls.possible_callers(function) if name.partition(".")[0] != "self" else ()
         return not callers or any(
             self._is_given(caller, each, seen | {key})

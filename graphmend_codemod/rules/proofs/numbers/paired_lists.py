@@ -26,7 +26,7 @@ def paired_list(site: Site, own: Definition, tensor: str, at: ast.stmt, depth: i
     if origins is None or value is None or value.built_from is None:
         return None
     source = value.built_from
-    known = {**site.flow.lists, **origins.builders.get((own.qualname, own.node.lineno), {})}
+    known = {**site.flow.lists, **origins.builders.get(own.key, {})}
     if known.get(tensor) != source:
         raise NotProven(f"`{source}` may have changed since `{tensor}` was built from it")
     calls = calls_in(site.source.text)
@@ -53,7 +53,7 @@ class _Callers:
         todo, seen = [function], set[Key]()
         while todo:
             each = todo.pop()
-            key = (each.qualname, each.node.lineno)
+            key = each.key
             if key in seen or key in self._builders:
                 continue
             seen.add(key)
