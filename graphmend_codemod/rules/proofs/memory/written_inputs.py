@@ -36,6 +36,7 @@ class _Access(NamedTuple):
     names: frozenset[str]
     line: int
     call: ast.Call | None = None
+    part: ast.AST | None = None
 
 
 def spoiled(site: Site, *, whole: bool = False, copied: bool = False) -> str | None:
@@ -104,11 +105,12 @@ class _Joined:
             at = blocks.statement_of(call)
             inner = [self._at_call(function, caller, call, each) for each in around]
             first, last = at.lineno, at.end_lineno or 0
-            read = [each for each in self._before(caller, at) if each.call is not call]
+            given = function.arguments(call).values()  # what of them is read, `around` says
+            read = [each for each in self._before(caller, at) if each.call is not call and each.part not in given]
             if isinstance(at, ast.Expr) and at.value is call and unrecorded.is_off(self._memory.site, function.node):
                 read = [each for each in read if each.statement is not at]  # the function reads it without gradients
             written = [each for each in self._after(caller, at, 0) if each.line < first]
-            read_below = [each for each in self._below(caller, at) if each.call is not call]
+            read_below = [each for each in self._below(caller, at) if each.call is not call and each.part not in given]
             accesses = (read, written, read_below, self._after(caller, at, last + 1))
             there = _Around(*(names.union(_all(some)) for names, some in zip(inner, accesses, strict=True)))
             found = self._common(caller, there.read, there.written_below)
@@ -237,7 +239,7 @@ class _Joined:
         arguments = function.node.args
         given = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
         outside = {name for name in found if name.partition(".")[0] in given and name != "self"}
-        return _Access(statement, frozenset(outside), part.lineno)
+        return _Access(statement, frozenset(outside), part.lineno, part=part)
 
     def _at_call(
         self, function: Definition, caller: Definition, call: ast.Call, names: Collection[str]
