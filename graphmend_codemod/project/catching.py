@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from graphmend_codemod.project.index.definitions import Module
 from graphmend_codemod.project.index.outside import may_handle
 from graphmend_codemod.project.index.project_index import ProjectIndex
-from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS
+from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS, THROUGH
 
 _OF_PYTHON = frozenset({"suppress", "ExitStack", "contextmanager", *LEAVES})
 """What a file spells that uses a context manager of Python's own which swallows exceptions, or that makes one."""
@@ -41,7 +41,7 @@ def _loaded(index: ProjectIndex, searched: Sequence[Module], paths: Iterable[str
 def _swallowers(module: Module, names: set[str]) -> Iterator[str]:
     """Names in a module for context managers that may swallow an exception, and for what has one of these names."""
     for function in module.summary.functions:
-        if SWALLOWS in function.returned:
+        if any(mark == SWALLOWS or mark.startswith(THROUGH) for mark in function.returned):
             yield _last(function.owner if function.name in LEAVES else function.name)
     for item in module.summary.classes:
         if any(_last(base) in names for base in item.bases):

@@ -11,13 +11,12 @@ from graphmend_codemod.project.index.facts import ReachedFunction
 from graphmend_codemod.project.index.project_index import ProjectIndex
 from graphmend_codemod.project.reach import Search
 from graphmend_codemod.project.scripted import held_modules
-from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS
 from graphmend_codemod.project.summary.records import FunctionSummary, Value
 from graphmend_codemod.project.summary.references import CALLED
+from graphmend_codemod.project.swallowing import function_swallows, manager_swallows
 from graphmend_codemod.project.wrappers import wrappers
 
 _ANYTHING = frozenset({"finally", "except", "except Exception", "except BaseException"})
-_SUPPRESS = frozenset({"contextlib.suppress", "contextlib.ExitStack", "contextlib.AsyncExitStack"})
 
 Caught = Mapping[tuple[str, str, int], str]
 """What catches, in words, by (path, qualname, line) of a function."""
@@ -99,7 +98,7 @@ class _Caught(Search):
         known = self._index.function_summary(found) if found is not None else None
         if known is None:
             return None
-        if SWALLOWS in known[1].returned:
+        if function_swallows(self._index, *known):
             return f"`@{spelled}` ({module.summary.path})"
         for inner in wrappers(*known):
             via = self._callers.get(f"{known[0].summary.name}.{inner.qualname}")
@@ -120,7 +119,7 @@ class _Caught(Search):
         if word != "with":
             return traced or by not in _ANYTHING
         found = self._manager(module, function, own, spelled)
-        return found is not None and self._swallows(self._made(found))
+        return found is not None and manager_swallows(self._index, self._made(found)) is True
 
     def _made(self, found: str) -> str:
         """What made a name of a module that holds a context manager, else the name."""
@@ -130,15 +129,6 @@ class _Caught(Search):
             if binding.value is not None and binding.value.kind == "call" and module is not None:
                 return self._index.scoped(module, None, binding.value.spelled) or found
         return found
-
-    def _swallows(self, found: str) -> bool:
-        if found in _SUPPRESS:
-            return True
-        known = self._index.function_summary(found)
-        if known is not None:
-            return SWALLOWS in known[1].returned
-        left = [self._index.find_method(found, name) for name in LEAVES]
-        return any(each is not None and SWALLOWS in each[1].returned for each in left)
 
     def _manager(self, module: Module, function: FunctionSummary, own: str | None, spelled: str) -> str | None:
         """The function or class that makes a context manager; None where that is not known."""

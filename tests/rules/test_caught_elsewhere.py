@@ -50,6 +50,48 @@ def strict():
     yield
 
 
+@contextlib.contextmanager
+def around():
+    with strict():
+        yield
+
+
+@contextlib.contextmanager
+def prepared():
+    try:
+        import numpy
+    except ValueError:
+        pass
+    with tolerant():
+        pass
+    try:
+        yield
+    except ValueError as error:
+        raise KeyError from error
+    finally:
+        print("left")
+
+
+@contextlib.contextmanager
+def twice():
+    with strict(), tolerant():
+        yield
+
+
+@contextlib.contextmanager
+def unknown():
+    with library.manager():
+        yield
+
+
+@contextlib.contextmanager
+def returning():
+    try:
+        yield
+    finally:
+        return
+
+
 quiet = contextlib.suppress(ValueError)
 
 
@@ -153,7 +195,25 @@ def _finding(project: Path, body: str, tail: str = "") -> str:
         ("quiet = contextlib.suppress(ValueError)\nwith quiet:\n    x = self.part(x)", "with contextlib.suppress"),
         (
             "with contextlib.ExitStack() as stack:\n    stack.enter_context(managers.quiet)\n    x = self.part(x)",
-            "with contextlib.ExitStack",
+            "with managers.quiet",
+        ),
+        ("with contextlib.ExitStack() as stack:\n    use(stack)\n    x = self.part(x)", "with contextlib.ExitStack"),
+        ("with contextlib.ExitStack() as self.stack:\n    x = self.part(x)", "with contextlib.ExitStack"),
+        ("with managers.strict(), managers.tolerant():\n    x = self.part(x)", "with managers.tolerant"),
+        ("with managers.twice():\n    x = self.part(x)", "with managers.twice"),
+        ("with managers.unknown():\n    x = self.part(x)", "with managers.unknown"),
+        ("with managers.returning():\n    x = self.part(x)", "with managers.returning"),
+        ("try:\n    x = self.part(x)\nexcept ValueError:\n    if self.training:\n        raise", "except ValueError"),
+        ("try:\n    x = self.part(x)\nexcept ValueError:\n    self.bad = True\n    raise", "except ValueError"),
+        (
+            "for part in self.parts:\n    try:\n        x = part(x)\n    except ValueError:\n"
+            "        if self.training:\n            break\n        raise",
+            "except ValueError",
+        ),
+        (
+            "try:\n    x = self.part(x)\nexcept TypeError as error:\n    raise KeyError from error\n"
+            "except ValueError:\n    pass",
+            "except ValueError",
         ),
         ("try:\n    x = self.part(x)\nfinally:\n    return x", "finally"),
         ("for part in self.parts:\n    try:\n        x = part(x)\n    finally:\n        break", "finally"),
@@ -174,10 +234,26 @@ def test_a_caller_may_catch_it(tmp_path: Path, body: str, by: str) -> None:
         "try:\n    x = self.part(x)\nfinally:\n    y = 1",
         "with torch.no_grad(), managers.strict(), managers.Strict():\n    x = self.part(x)",
         "with contextlib.suppress(ImportError):\n    x = self.part(x)",
+        "try:\n    x = self.part(x)\nexcept ValueError as error:\n    print(error)\n    raise",
+        "try:\n    x = self.part(x)\nexcept Exception as error:\n    raise RuntimeError('model') from error",
+        "try:\n    x = self.part(x)\nexcept ValueError:\n    if x:\n        raise\n    else:\n        raise KeyError",
+        "with contextlib.ExitStack() as stack:\n    stack.enter_context(managers.strict())\n    x = self.part(x)",
+        "with contextlib.ExitStack():\n    x = self.part(x)",
+        "with managers.around():\n    x = self.part(x)",
+        "with managers.prepared():\n    x = self.part(x)",
     ],
 )
 def test_others_let_it_through(tmp_path: Path, body: str) -> None:
     assert _finding(tmp_path, body) == ""
+
+
+def test_what_is_raised_in_its_place_may_be_caught(tmp_path: Path) -> None:
+    body = (
+        "def translated(x):\n    try:\n        return self.part(x)\n    except ValueError as error:\n"
+        "        raise KeyError from error\n"
+        "try:\n    x = translated(x)\nexcept KeyError:\n    pass"
+    )
+    assert "`except KeyError` in Model.forward" in _finding(tmp_path, body)
 
 
 def test_a_script_that_expects_the_exception_counts(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import os
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,8 @@ from tests.tools.subject import forget, register
 
 _TOLERANCE = {"torch.float16": 2e-3, "torch.bfloat16": 2e-2, "torch.float32": 1e-5, "torch.float64": 1e-10}
 _BREAK = "torch._dynamo.exc.Unsupported"
+_BACKEND = os.environ.get("GRAPHMEND_TEST_BACKEND", "")
+"""Compiles the graphs of all tests, for a run by hand: `inductor` takes hours. Without it they run as they are."""
 
 
 def compiles(
@@ -56,7 +59,7 @@ def compiled_differences(
     strict: bool = False,
     state: bool = True,
     dynamic: bool | None = False,
-    backend: str = "",
+    backend: str = _BACKEND,
 ) -> Iterator[str]:
     """Where the compiled module differs from itself in eager mode; when `strict`, graph breaks are differences too.
 

@@ -23,10 +23,10 @@ from graphmend_codemod.project.index.modules import PackageLayout
 from graphmend_codemod.project.summary.candidates import COUNT
 from graphmend_codemod.project.summary.check_functions import CHECKS
 from graphmend_codemod.project.summary.computing import COMPUTES
-from graphmend_codemod.project.summary.context_managers import SWALLOWS
 from graphmend_codemod.project.summary.quiet import LOUD, MAKES_LOGGER
 from graphmend_codemod.project.summary.records import ClassSummary, FunctionSummary, Value, Write
 from graphmend_codemod.project.summary.results import GIVES
+from graphmend_codemod.project.swallowing import function_swallows
 
 if TYPE_CHECKING:
     from graphmend_codemod.project.index.heirs import Heirs
@@ -332,7 +332,7 @@ class ProjectIndex(Definitions):
             COMPUTES in function.returned and self._is_plain(module, function),
             LOUD in function.returned,
             next((each for each in function.returned if each.startswith(CHECKS)), ""),
-            SWALLOWS in function.returned,
+            function_swallows(self, module, function),
             MAKES_LOGGER in function.returned,
             self._given(module, function),
         )

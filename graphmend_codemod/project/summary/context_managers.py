@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.project.summary.spelling import dotted
 
 SWALLOWS = "may swallow"
 """How a summary notes such a context manager."""
+THROUGH = "enters "
+"""How it notes, with the name, another manager that a generator enters around its `yield`."""
 LEAVES = frozenset({"__exit__", "__aexit__"})
 OTHER_ERRORS = frozenset(
     """ImportError ModuleNotFoundError OSError IOError FileNotFoundError PermissionError ConnectionError TimeoutError
@@ -16,31 +18,36 @@ OTHER_ERRORS = frozenset(
     OutOfMemoryError""".split()
 )
 """Exceptions that no check of a tensor raises."""
+_ENTERS = frozenset({"enter_context", "enter_async_context"})
 _PASS_ON = ("torch.", "contextlib.nullcontext", "nullcontext", "warnings.catch_warnings", "open", "tqdm", "autocast")
 
 
-def may_swallow(node: ast.FunctionDef | ast.AsyncFunctionDef, decorators: Sequence[str]) -> bool:
-    """True for `__exit__` that may return something true, and for a generator that catches around its `yield`."""
+def swallowing(node: ast.FunctionDef | ast.AsyncFunctionDef, decorators: Sequence[str]) -> Iterator[str]:
+    """Marks of `__exit__` that may return something true, and of a generator that may catch around its `yield`.
+
+    `THROUGH` and a name for another manager that the generator enters around it: that one decides.
+    """
     if node.name in LEAVES:
-        returned = (each.value for each in ast.walk(node) if isinstance(each, ast.Return))
-        return any(not _is_false(value) for value in returned)
+        if any(not _is_false(each.value) for each in ast.walk(node) if isinstance(each, ast.Return)):
+            yield SWALLOWS
+        return
     if not any(each.rpartition(".")[2].endswith("contextmanager") for each in decorators):
-        return False
+        return
     for each in ast.walk(node):
-        if isinstance(each, ast.Try) and each.handlers:
-            return True
-        if isinstance(each, (ast.With, ast.AsyncWith)) and not all(_passes_on(item) for item in each.items):
-            return True
-    return False
+        if isinstance(each, (ast.Try, ast.With, ast.AsyncWith)) and any(map(_yields, each.body)):
+            for by in catchers(each):
+                word, _, spelled = by.partition(" ")
+                yield f"{THROUGH}{spelled}" if word == "with" else SWALLOWS
+
+
+def _yields(node: ast.AST) -> bool:
+    if isinstance(node, (ast.Yield, ast.YieldFrom)):
+        return True
+    return not isinstance(node, _OTHER_SCOPES) and any(map(_yields, ast.iter_child_nodes(node)))
 
 
 def _is_false(value: ast.expr | None) -> bool:
     return value is None or (isinstance(value, ast.Constant) and not value.value)
-
-
-def _passes_on(item: ast.withitem) -> bool:
-    made = item.context_expr
-    return dotted(made.func if isinstance(made, ast.Call) else made).startswith(_PASS_ON)
 
 
 def _leaves_early(node: ast.AST) -> bool:
@@ -53,25 +60,71 @@ def _leaves_early(node: ast.AST) -> bool:
 _OTHER_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
-def caught_by(node: ast.Try | ast.With | ast.AsyncWith) -> str:
-    """`except ValueError`, `with suppress` for a statement that may catch what its body raises, else an empty text."""
+def _raises_again(handler: ast.ExceptHandler) -> bool:
+    """True for a handler that ends with `raise` on all ways and changes nothing that lasts: the exception goes on.
+
+    What it raises may be of another type, and who catches that catches what this body calls as well.
+    """
+    changes = any(
+        isinstance(part, (ast.Attribute, ast.Subscript)) and not isinstance(part.ctx, ast.Load)
+        for part in ast.walk(handler)
+    )
+    return _ends_in_raise(handler.body) and not changes and not any(map(_leaves_early, handler.body))
+
+
+def _ends_in_raise(body: Sequence[ast.stmt]) -> bool:
+    last = body[-1] if body else None
+    if isinstance(last, ast.If):
+        return _ends_in_raise(last.body) and _ends_in_raise(last.orelse)
+    return isinstance(last, ast.Raise)
+
+
+def catchers(node: ast.Try | ast.With | ast.AsyncWith) -> Iterator[str]:
+    """`except ValueError`, `with suppress` for what may catch what the body of a statement raises."""
     if isinstance(node, ast.Try):
         for handler in node.handlers:
             kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
             names = [dotted(each) if each is not None else "" for each in kinds]
-            if any(name.rpartition(".")[2] not in OTHER_ERRORS for name in names):
-                return f"except {', '.join(names)}".strip()
-        return "finally" if any(map(_leaves_early, node.finalbody)) else ""
+            if any(name.rpartition(".")[2] not in OTHER_ERRORS for name in names) and not _raises_again(handler):
+                yield f"except {', '.join(names)}".strip()
+        if any(map(_leaves_early, node.finalbody)):
+            yield "finally"
+        return
     for item in node.items:
-        made = item.context_expr
-        spelled = dotted(made.func if isinstance(made, ast.Call) else made)
-        if not spelled or spelled.startswith(_PASS_ON):
-            continue
-        given = made.args if isinstance(made, ast.Call) else []
-        if spelled.endswith("suppress") and all(dotted(each).rpartition(".")[2] in OTHER_ERRORS for each in given):
-            continue
-        return f"with {spelled}"
-    return ""
+        for made in _entered(item, node):
+            spelled = dotted(made.func if isinstance(made, ast.Call) else made)
+            if not spelled or spelled.startswith(_PASS_ON):
+                continue
+            given = made.args if isinstance(made, ast.Call) else []
+            if spelled.endswith("suppress") and all(dotted(each).rpartition(".")[2] in OTHER_ERRORS for each in given):
+                continue
+            yield f"with {spelled}"
+
+
+def _entered(item: ast.withitem, node: ast.With | ast.AsyncWith) -> list[ast.expr]:
+    """What a statement enters: for `ExitStack() as stack` the arguments of `stack.enter_context(...)` in it.
+
+    Where the stack is used in another way, and may hold more, it stands for itself.
+    """
+    made, name = item.context_expr, item.optional_vars
+    if not isinstance(made, ast.Call) or not dotted(made.func).endswith("ExitStack"):
+        return [made]
+    if name is None:
+        return []
+    if not isinstance(name, ast.Name):
+        return [made]
+    calls = [
+        part
+        for part in ast.walk(node)
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and _is(part.func.value, name.id)
+    ]
+    uses = sum(_is(part, name.id) for part in ast.walk(node)) - 1
+    plain = all(each.func.attr in _ENTERS and len(each.args) == 1 for each in calls)  # type: ignore[attr-defined]
+    return [each.args[0] for each in calls] if plain and len(calls) == uses else [made]
+
+
+def _is(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def may_exist(node: ast.expr) -> bool:

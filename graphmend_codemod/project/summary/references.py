@@ -14,7 +14,7 @@ from graphmend_codemod.project.summary.body import Body, asks_history, chooses_b
 from graphmend_codemod.project.summary.candidates import COUNT, TENSORS, is_python_annotation, takes_tensors
 from graphmend_codemod.project.summary.check_functions import CHECKS
 from graphmend_codemod.project.summary.computing import COMPUTES, MAKES_OPERATOR, MARKS_CONSTANT
-from graphmend_codemod.project.summary.context_managers import SWALLOWS, caught_by
+from graphmend_codemod.project.summary.context_managers import SWALLOWS, THROUGH, catchers
 from graphmend_codemod.project.summary.imports import import_root
 from graphmend_codemod.project.summary.numbers import takes_tensor
 from graphmend_codemod.project.summary.python_attributes import Held
@@ -125,14 +125,14 @@ def _caught(pending: Pending, around: Around, types: Collection[str], inner: set
             found += [
                 f"self.{name[len(whole.own) + 1 :]}()" for name in whole.reads if name.startswith(f"{whole.own}.")
             ]
-        by = caught_by(node)
-        spelled = by.removeprefix("with ")
-        for value in whole.values.get(spelled, ()) if by != spelled else ():
-            by = f"with {next(types_of(value), spelled).removesuffix('()')}"
-        for used in found:
-            yield used, by
-        if any(used in pending.local or pending.outer for used in body.calls if "." not in used):
-            yield CALLED, by
+        for caught in catchers(node):
+            spelled = caught.removeprefix("with ")
+            values = whole.values.get(spelled, ()) if caught != spelled else ()
+            made = [f"with {next(types_of(value), spelled).removesuffix('()')}" for value in values]
+            by = made[-1] if made else caught
+            yield from ((used, by) for used in found)
+            if any(used in pending.local or pending.outer for used in body.calls if "." not in used):
+                yield CALLED, by
 
 
 def _references(pending: Pending, around: Around, types: Collection[str], inner: set[str]) -> list[str]:
@@ -200,7 +200,7 @@ def _returned(returned: dict[str, None], inner: set[str]) -> tuple[str, ...]:
     if all(name.endswith("ing()") or name in ("True", "False") for name in returned):
         names += returned
     marks = (COUNT, TENSORS, COMPUTES, LOUD, SWALLOWS, AWAITED, MARKS_CONSTANT, MAKES_OPERATOR, MAKES_LOGGER)
-    names += [mark for mark in returned if mark in marks or mark.startswith((CHECKS, GIVES))]
+    names += [mark for mark in returned if mark in marks or mark.startswith((CHECKS, GIVES, THROUGH))]
     return tuple(names)
 
 

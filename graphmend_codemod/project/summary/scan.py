@@ -18,7 +18,7 @@ from graphmend_codemod.project.summary.candidates import (
 )
 from graphmend_codemod.project.summary.check_functions import noted
 from graphmend_codemod.project.summary.computing import COMPUTES, decorates, only_computes
-from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS, may_swallow
+from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS, swallowing
 from graphmend_codemod.project.summary.imports import import_root, imported, imported_from
 from graphmend_codemod.project.summary.logger_functions import makes_logger
 from graphmend_codemod.project.summary.python_attributes import Held
@@ -362,9 +362,10 @@ def _note_effects(
             body.returned[COMPUTES] = None
         if (given := result(node)) is not None:
             body.returned[given] = None
-    suppresses = any(each.endswith("suppress()") for each in body.returned)
-    if suppresses or ((node.name in LEAVES or decorators) and may_swallow(node, decorators)):
+    if any(each.endswith("suppress()") for each in body.returned):
         body.returned[SWALLOWS] = None
+    if node.name in LEAVES or decorators:
+        body.returned.update(dict.fromkeys(swallowing(node, decorators)))
     if not owner and not outer and (check := noted(node)) is not None:
         body.returned[check] = None
     if owner and is_loud(node, decorators):

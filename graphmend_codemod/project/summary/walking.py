@@ -21,7 +21,7 @@ from graphmend_codemod.project.summary.assignments import (
 from graphmend_codemod.project.summary.body import Body, is_moved_mask
 from graphmend_codemod.project.summary.calls import asks_reduced, call, decision, is_extreme
 from graphmend_codemod.project.summary.candidates import CASTS, COUNT, FOREIGN, GRIDS
-from graphmend_codemod.project.summary.context_managers import caught_by, may_exist
+from graphmend_codemod.project.summary.context_managers import catchers, may_exist
 from graphmend_codemod.project.summary.imports import import_root, imported, imported_from
 from graphmend_codemod.project.summary.numbers import is_reduced
 from graphmend_codemod.project.summary.spelling import dotted
@@ -242,13 +242,13 @@ def _comprehension(node: ast.comprehension, body: Body, stack: list[Any]) -> Non
 
 
 def _try(node: ast.Try, body: Body, stack: list[Any]) -> None:
-    if caught_by(node):
+    if any(catchers(node)):
         body.catching.append(node)
     _rest(node, body, stack)
 
 
 def _with(node: ast.With | ast.AsyncWith, body: Body, stack: list[Any]) -> None:
-    if caught_by(node):
+    if any(catchers(node)):
         body.catching.append(node)
     for item in node.items:
         body.value = body.value or may_exist(item.context_expr)
