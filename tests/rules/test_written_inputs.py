@@ -30,6 +30,15 @@ def halve(given):
     given.mul_(0.5)
 
 
+def halve_often(given, times):
+    given.mul_(0.5)
+    return halve_often(given, times - 1) if times else given
+
+
+def last(given, times):
+    return last(given, times - 1) if times else given.exp()
+
+
 class Inner(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         {inner}
@@ -73,6 +82,7 @@ JOINED = {
     "a view of an argument": ("y = x * scale.exp()", "rows = scale.view(-1)\n        rows[1:] = 0.0"),
     "out=": ("y = x * scale.exp()", "torch.add(scale, 1.0, out=scale)"),
     "an element": ("y = x * scale.exp()", "scale[0:1] *= 2.0"),
+    "a function writes it that calls itself": ("y = x * scale.exp()", "halve_often(scale, 2)"),
     "read by a method": ("y = self.read(x)", "self.scale.mul_(0.5)"),
     "written by a method": ("y = x * self.scale.exp()", "self.update()"),
     "under another name": ("held = self.scale\n        y = x * held.exp()", "self.scale.add_(1.0)"),
@@ -145,6 +155,7 @@ APART = {
         "self.made = torch.zeros(3)\n        self.made[0] = scale[0]\n        y = x * self.made",
         "self.made = self.made.exp()\n        y = y + self.made",
     ),
+    "a function reads it that calls itself": ("y = x * scale.exp()", "y = y + last(scale, 2)"),
     "a list grows": ("found = [x]\n        y = found[0]", "found += [x]"),
 }
 
@@ -161,6 +172,18 @@ def test_read_and_write_may_be_in_the_function_that_calls() -> None:
     above, below = JOINED["a buffer"]
     after, _ = fixed(_source(above, below, between="x = self.inner(x)", inner=inner))
     assert "not torch.is_grad_enabled()" in after
+
+
+def test_an_argument_is_read_as_far_as_the_called_function_reads_it() -> None:
+    lines = ("z = torch.ones(3)", "if z.sum() > 0:", "    z = z * 2.0", "{}", "x = x * z")
+    inner = "\n        ".join(lines)
+    for first, asked in (("x.mul_(0.5)", False), ("z = z * x.exp()\n        x.mul_(0.5)", False)):
+        source = _source("y = self.inner(self.scale)", "y = x * y", between="pass", inner=inner.format(first))
+        assert ("is_grad_enabled" in fixed(source)[0]) is asked
+    inner = inner.replace("z = torch.ones(3)", "z = x.exp()").format("x.mul_(0.5)")
+    assert (
+        "is_grad_enabled" in fixed(_source("y = self.inner(self.scale)", "y = x * y", between="pass", inner=inner))[0]
+    )
 
 
 def test_a_loop_reads_in_the_next_round_what_it_writes_in_this_one() -> None:

@@ -7,10 +7,10 @@ meets the tensor first, and ends the graph.
 Under `torch.compile` what Python knows is asked first, in front of the test, which stays word for word. Dynamo folds
 it while it traces, and where it decides nothing, the test breaks the graph as before. Numbers are drawn as often as in
 eager mode: a draw inside the test stays, though a backend may leave out one that nothing reads (AOTAutograd does, and
-draws other numbers after it, as Inductor does anyway). What is skipped may have no effects; an exception that it would raise is not
-raised. A draw has to come from `torch.rand`, `random.random()` or `random.uniform(0, 1)`, through a name that holds
-nothing else. Where another rule writes a compile path whose header asks for such a flag, the test stays behind that
-path, and asks the flag first as well: with the flag on the other side, the path is not taken.
+draws other numbers after it, as Inductor does anyway). What is skipped may have no effects; an exception that it would
+raise is not raised. A draw has to come from `torch.rand`, `random.random()` or `random.uniform(0, 1)`, through a name
+that holds nothing else. Where another rule writes a compile path whose header asks for such a flag, the test stays
+behind that path, and asks the flag first as well: with the flag on the other side, the path is not taken.
 
 Where the bound is above 0 and the model trains, the draw does decide, and this rule writes nothing for it: no form in
 one graph is what eager mode does. GM112 has one as an unsafe fix, and says in what it differs.

@@ -107,6 +107,10 @@ class CertainMemory(ModuleMemory):
         del function
         return set()
 
+    def _in_recursion(self, names: set[str]) -> set[str]:
+        del names
+        return set()
+
     def _written_by_method(self, function: Definition, call: ast.Call) -> set[str]:
         return set() if self.calls.callee(function, call) is None else super()._written_by_method(function, call)
 

@@ -240,7 +240,7 @@ class ModuleMemory:
         key = (function.qualname, function.node.lineno, "returned")
         if key not in self._asked:
             names = parameter_names(function.node)
-            self._asked[key] = names  # what a recursion gets to see
+            self._asked[key] = self._in_recursion(names)
             given = [part for part in walk_scope(function.node) if isinstance(part, (ast.Return, ast.Yield))]
             found = {
                 (part, name) for part in given if part.value is not None for name in self.sources(function, part.value)
@@ -275,10 +275,14 @@ class ModuleMemory:
         key = (function.qualname, function.node.lineno, "written")
         if key not in self._asked:
             names = parameter_names(function.node) - {"self"}
-            self._asked[key] = names  # what a recursion gets to see
+            self._asked[key] = self._in_recursion(names)
             found = self._written_at_start(function)
             self._asked[key] = {name for name in names if meet({name}, found)}
         return self._asked[key]
+
+    def _in_recursion(self, names: set[str]) -> set[str]:
+        """What a function that is being looked at does to its parameters, for those that it calls."""
+        return names
 
     def _takes_apart(self, function: Definition, node: ast.AST) -> bool:
         """True for `a, b = x.chunk(2)` where each name gets other elements: rows of what was expanded are one."""
