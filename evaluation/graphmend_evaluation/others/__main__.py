@@ -24,7 +24,7 @@ from graphmend_evaluation.others.builders import MODELS, BuilderError, Package, 
 from graphmend_evaluation.others.result import read
 from graphmend_evaluation.paper.prepare import PrepareError
 
-_LATER = ("after", "recorded", "after-recorded")
+_LATER = ("after", "recorded*", "after-recorded*")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,7 +49,7 @@ def _run(options: argparse.Namespace) -> int:
     work.mkdir(parents=True, exist_ok=True)
     (work / ".gitignore").write_text("*\n", encoding="utf-8")
     if not options.keep_measured:
-        _forget_older(work)
+        _forget_older(work, options.recorded)
     wanted = [] if options.models is None else options.models.split(",")
     known = _wanted(packages(options.builders), wanted)
     ready = _fetch(known, work, options.mirrors)
@@ -66,9 +66,14 @@ def _run(options: argparse.Namespace) -> int:
     pairs = [page.Pair(found[key], arm.after.get(key), arm.silent.get(key), arm.has(key)) for key in keys]
     about = page.about_this_run(len(known), len(found), _what_fixes(options))
     if options.results is not None:
-        print("The table is", page.write(pairs, about, options.results, "-recorded" * options.recorded))
+        print("The table is", page.write(pairs, about, options.results, _suffix(options)))
     print("\n".join(page.totals(pairs)))
     return 1 if any(pair.problems for pair in pairs) else 0
+
+
+def _suffix(options: argparse.Namespace) -> str:
+    rounds = f"-{options.recorded}" if options.recorded > 1 else ""
+    return f"-recorded{rounds}" if options.recorded else ""
 
 
 def _what_fixes(options: argparse.Namespace) -> str:
@@ -81,6 +86,7 @@ def _what_fixes(options: argparse.Namespace) -> str:
     return (
         f"{fix} of each model alone, with what `graphmend trace --calls` records of it: its call twice, a second one "
         "where the builder has it, and the first with twice as many rows where it takes that"
+        + (f"; up to {options.recorded} times, while it breaks" if options.recorded > 1 else "")
     )
 
 
@@ -92,15 +98,18 @@ def _wanted(known: Sequence[Package], wanted: Sequence[str]) -> list[Package]:
     return [package for package in known if not names or package.name in names]
 
 
-def _forget_older(work: Path) -> None:
-    """Remove what another version of the evaluation measured; the second arm also for another version of graphmend."""
-    parts = Path(graphmend_evaluation.__file__).parent
-    for name, folder, outdated in (("evaluation", parts, ("before", *_LATER)), ("graphmend", None, _LATER)):
-        mark, now = work / f"{name}-version", own_version(str(folder)) if folder else own_version()
+def _forget_older(work: Path, rounds: int) -> None:
+    """Remove what another version of the evaluation measured; the second arm also for another version of graphmend, and
+    for another number of rounds, as code of the exam is not kept for more of them."""
+    evaluation = own_version(str(Path(graphmend_evaluation.__file__).parent))
+    marks = [("evaluation-version", evaluation, ("before", *_LATER)), ("graphmend-version", own_version(), _LATER)]
+    marks += [("rounds", str(rounds), _LATER[1:])] if rounds else []
+    for name, now, outdated in marks:
+        mark = work / name
         if mark.is_file() and mark.read_text(encoding="utf-8") == now:
             continue
-        for arm in outdated:
-            shutil.rmtree(work / arm, ignore_errors=True)
+        for arm in (each for pattern in outdated for each in work.glob(pattern)):
+            shutil.rmtree(arm, ignore_errors=True)
         mark.write_text(now, encoding="utf-8")
 
 
@@ -125,7 +134,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-fix", action="store_true", help="only find out which models break")
     parser.add_argument("--fix-options", default="", help="more options for graphmend fix, such as --unsafe-fixes")
     parser.add_argument(
-        "--recorded", action="store_true", help="fix each model with a trace of it: `fix --opaque --trace`"
+        "--recorded",
+        type=int,
+        nargs="?",
+        const=1,
+        default=0,
+        metavar="ROUNDS",
+        help="fix each model with a trace of it, `fix --opaque --trace`, and once more while it breaks [default: once]",
     )
     parser.add_argument("--builders", type=Path, default=MODELS, help="the folder of the builder files")
     parser.add_argument("--mirrors", type=Path, help="a folder with OWNER+NAME/repo git directories, to clone nothing")

@@ -55,49 +55,84 @@ def fixed(broken: Sequence[Package], keys: Sequence[str], work: Path, options: a
 
 
 def recorded(broken: Sequence[Package], keys: Sequence[str], work: Path, options: argparse.Namespace) -> Arm:
-    """For each model its package as `graphmend fix --opaque` leaves it with a trace of this model.
+    """For each model its package as `graphmend fix --opaque` leaves it with a trace of this model; a model that still
+    breaks is recorded and fixed once more, as often as `options` say.
 
     One that cannot be recorded stays as before. Of the exam, traces and fixed code are removed as soon as all is
     measured.
     """
-    traces, heads, out = work / "recorded", work / "head-recorded", work / "after-recorded"
-    measure(work / "base", traces, keys, options, "--record")
-    rows = read(traces / "results.jsonl")
-    known = [key for key in keys if key in rows and rows[key].row.ok]
-    try:
-        silent = _fix_each(broken, keys, known, work, options)
-        measure(heads, out, known, options, "--against", str(work / "before"), "--tree-per-model")
-    finally:
-        for key in read(out / "results.jsonl"):
-            if half(key.partition(".")[0]) == "exam":
-                for folder in (traces / key.replace(".", "/"), out / key.replace(".", "/"), heads / key):
-                    shutil.rmtree(folder, ignore_errors=True)
     before = read(work / "before" / "results.jsonl")
-    after = {**{key: before[key] for key in keys}, **read(out / "results.jsonl")}
-    return Arm(after, silent, frozenset(known))
+    arm = Arm({key: before[key] for key in keys}, {}, frozenset())
+    rounds = [_Round(work, number) for number in range(1, options.recorded + 1)]
+    try:
+        for each in rounds:
+            arm = each.after(arm, broken, options)
+    finally:
+        for each in rounds:
+            each.forget_exam()
+    return arm
 
 
-def _fix_each(
-    broken: Sequence[Package], keys: Sequence[str], known: Sequence[str], work: Path, options: argparse.Namespace
-) -> dict[str, int]:
-    """Make the code of each recorded model that is not measured yet. The silent events of all, those of earlier runs
-    included."""
-    heads, out = work / "head-recorded", work / "after-recorded"
-    heads.mkdir(exist_ok=True)
-    out.mkdir(exist_ok=True)
-    counted, done = out / "silent.json", read(out / "results.jsonl")
-    silent: dict[str, int] = json.loads(counted.read_text(encoding="utf-8")) if counted.is_file() else {}
-    for package in broken:
-        base = work / "base" / package.name
-        for key in _of(package, [key for key in keys if key not in done]):
-            if key in known:
-                trace = work / "recorded" / key.replace(".", "/") / TRACE
-                by = f"{_made_by(package)} {hashlib.sha256(trace.read_bytes()).hexdigest()}"
-                more = ["--opaque", "--trace", str(trace), *options.fix_options.split()]
-                sources.after(base, heads / key, by, more)
-            silent[key] = _silent(key, package, heads / key if key in known else base, work)
-    counted.write_text(json.dumps(silent), encoding="utf-8")
-    return silent
+class _Round(NamedTuple):
+    """A round: each model that breaks is recorded, fixed, and measured."""
+
+    work: Path
+    number: int
+
+    def folder(self, name: str) -> Path:
+        """Where a part of what the round makes lies."""
+        return self.work / (name if self.number == 1 else f"{name}-{self.number}")
+
+    def tree(self, key: str) -> Path:
+        """The code of a model before the round."""
+        if self.number == 1:
+            return self.work / "base" / key.partition(".")[0]
+        return self._replace(number=self.number - 1).folder("head-recorded") / key
+
+    def after(self, arm: Arm, broken: Sequence[Package], options: argparse.Namespace) -> Arm:
+        """What is left of an arm behind the round."""
+        traces, heads, out = map(self.folder, ("recorded", "head-recorded", "after-recorded"))
+        keys = [key for key, each in arm.after.items() if each.row.ok and each.row.breaks and self.tree(key).is_dir()]
+        if not keys:
+            return arm
+        more = ["--tree-per-model"] * (self.number > 1)
+        measure(self.tree(keys[0]).parent, traces, keys, options, "--record", *more)
+        rows = read(traces / "results.jsonl")
+        known = [key for key in keys if key in rows and rows[key].row.ok]
+        silent = self._fix(broken, keys, known, options)
+        measure(heads, out, known, options, "--against", str(self.work / "before"), "--tree-per-model")
+        found = read(out / "results.jsonl")
+        after = {key: found.get(key, each) for key, each in arm.after.items()}
+        return Arm(after, {**arm.silent, **silent}, arm.recorded or frozenset(known))
+
+    def _fix(
+        self, broken: Sequence[Package], keys: Sequence[str], known: Sequence[str], options: argparse.Namespace
+    ) -> dict[str, int]:
+        """Make the code of each recorded model that is not measured yet. The silent events of all, those of earlier
+        runs included."""
+        heads, out = self.folder("head-recorded"), self.folder("after-recorded")
+        heads.mkdir(exist_ok=True)
+        out.mkdir(exist_ok=True)
+        counted, done = out / "silent.json", read(out / "results.jsonl")
+        silent: dict[str, int] = json.loads(counted.read_text(encoding="utf-8")) if counted.is_file() else {}
+        for package in broken:
+            for key in _of(package, [key for key in keys if key not in done]):
+                if key in known:
+                    trace = self.folder("recorded") / key.replace(".", "/") / TRACE
+                    by = f"{_made_by(package)} {hashlib.sha256(trace.read_bytes()).hexdigest()}"
+                    more = ["--opaque", "--trace", str(trace), *options.fix_options.split()]
+                    sources.after(self.tree(key), heads / key, by, more)
+                silent[key] = _silent(key, package, heads / key if key in known else self.tree(key), self.work)
+        counted.write_text(json.dumps(silent), encoding="utf-8")
+        return silent
+
+    def forget_exam(self) -> None:
+        """Remove traces and code of the exam that is measured."""
+        parts = list(map(self.folder, ("recorded", "after-recorded", "head-recorded")))
+        for key in read(parts[1] / "results.jsonl"):
+            if half(key.partition(".")[0]) == "exam":
+                for folder in (*(each / key.replace(".", "/") for each in parts[:2]), parts[2] / key):
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _made_by(package: Package) -> str:
