@@ -23,8 +23,9 @@ the same class with more or fewer parameters needs `torch.compiler.reset()`.
 The loop has to change one tensor that nothing else refers to, and nothing else; experts are of classes in the same file
 whose methods write no attributes. They may be looked up in an `nn.ModuleList` or an `nn.ModuleDict` (`.values()`,
 `getattr(self.experts, f"expert_{i}")`), or in the instance, where its class extends one (`self[f"expert_{i}"]`). Where
-the constructor gets their class as an argument, the operator is for its default. A function outside of classes may hold
-the loop, too.
+the constructor gets their class as an argument, the operator is for its default. Methods of the instance that the loop
+calls (`self.apply_gate(h)`) are followed: they may compute and run layers, and the operator is for this class alone,
+not for one that has such a method of its own. A function outside of classes may hold the loop, too.
 
 What the operator cannot take is asked for while tracing, and then the loop breaks the graph as before: subclasses of
 tensors (DTensor), numbers that are no integers, experts that another file put in, with backward hooks or, where

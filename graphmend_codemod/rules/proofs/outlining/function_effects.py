@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from itertools import permutations
 
-from graphmend_codemod.analysis import aliasing, speculation, torch_api
+from graphmend_codemod.analysis import aliasing, speculation
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import all_given, elements_of, is_name, root_of, same
 from graphmend_codemod.analysis.scope import FunctionNode, parameter_names
@@ -27,11 +27,6 @@ from graphmend_codemod.rules.proofs.outlining.single_process import idle_nodes
 _FORBIDDEN = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try)
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.NamedExpr, ast.Match)
 _DEEP = 6
-_OF_ONE_VALUE = torch_api.PYTHON_ATTRIBUTES.keys() | torch_api.name_set(
-    "data grad T mT real imag type index is_floating_point is_complex itemsize"
-)
-"""Attributes of tensors and of constants."""
-_GRADIENT_STATE = torch_api.name_set("requires_grad requires_grad_ is_leaf grad_fn retains_grad is_inference")
 
 
 class FunctionEffects:
@@ -43,14 +38,14 @@ class FunctionEffects:
     is read of them. `held` names the function of this file that an attribute is taken for, `recorded` is whether
     autograd may see a change, `random` whether anything may draw random numbers, `alone` whether there has to be one
     process alone. `updates` is for code that is not run again for a gradient: it may log messages, fill `held` and set
-    `alone`.
+    `alone`. Attributes that are called become `layers`, where somebody else looks at what they hold.
     """
 
-    def __init__(self, site: Site, *, updates: bool = False) -> None:
+    def __init__(self, site: Site, *, updates: bool = False, layers: set[str] | None = None) -> None:
         self._site = site
         self._known: dict[tuple[object, ...], tuple[frozenset[str], bool]] = {}
         self._tried: dict[str, tuple[str, FunctionNode] | None] = {}
-        self.updates = updates
+        self.updates, self.layers = updates, layers
         self.held: dict[str, str] = {}
         self.recorded = False
         self.read: set[str] = set()
@@ -212,7 +207,11 @@ class _Body(NameOrigins):
 
     def _check_modes(self, node: ast.AST) -> None:
         """NotProven for what is another thing inside of an operator, or when a gradient runs the function again."""
-        if isinstance(node, ast.Attribute) and node.attr in _GRADIENT_STATE and isinstance(node.ctx, ast.Load):
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr in library_effects.GRADIENT_STATE
+            and isinstance(node.ctx, ast.Load)
+        ):
             raise NotProven(f"`{speculation.short(node)}` is not the same inside of a custom operator")
         if isinstance(node, ast.Name) and node.id not in self.stored | self._parameters and not self._effects.updates:
             library_effects.demand_one_value(self._site, node.id)
@@ -232,7 +231,7 @@ class _Body(NameOrigins):
                 raise NotProven(f"`{self._own}` is handed on as a whole")
             held = node.value if isinstance(node, ast.Attribute) and id(node) not in called else None
             inside = isinstance(held, ast.Attribute) and _is_own(held, self._own)
-            if inside and node.attr not in _OF_ONE_VALUE:  # type: ignore[attr-defined]
+            if inside and node.attr not in library_effects.OF_ONE_VALUE:  # type: ignore[attr-defined]
                 self._effects.parts.setdefault(held.attr, speculation.short(node))  # type: ignore[union-attr]
             if isinstance(node, ast.Attribute) and _is_own(node, self._own):
                 if isinstance(node.ctx, ast.Load):
@@ -318,8 +317,13 @@ class _Body(NameOrigins):
             return None
         if qualified is not None:
             return library_effects.of_function(qualified, call)
-        if not isinstance(call.func, ast.Attribute) or (self._own and _is_own(call.func, self._own)):
-            return aliasing.Effect(known=False)  # `self.norm(x)` runs a layer, whatever tensors call a method
+        if not isinstance(call.func, ast.Attribute):
+            return aliasing.Effect(known=False)
+        if self._own and _is_own(call.func, self._own):  # a layer, whatever tensors call a method
+            if self._effects.layers is None:
+                return aliasing.Effect(known=False)
+            self._effects.layers.add(call.func.attr)
+            return None
         method, owner = call.func.attr, call.func.value
         if method in library_effects.COPIES:
             return None

@@ -37,6 +37,11 @@ _MODES = torch_api.name_set(
 )
 
 _ASKS_MODES = frozenset({"is_grad_enabled", "is_inference_mode_enabled"})
+OF_ONE_VALUE = torch_api.PYTHON_ATTRIBUTES.keys() | torch_api.name_set(
+    "data grad T mT real imag type index is_floating_point is_complex itemsize"
+)
+"""Attributes of tensors and of constants."""
+GRADIENT_STATE = torch_api.name_set("requires_grad requires_grad_ is_leaf grad_fn retains_grad is_inference")
 
 
 def of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:

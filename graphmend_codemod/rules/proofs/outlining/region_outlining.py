@@ -30,6 +30,7 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import (
     one_operator,
     test,
 )
+from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.region_effects import RegionEffects
 from graphmend_codemod.rules.proofs.outlining.region_layers import WHOLE, check_children, check_layers, is_container
 from graphmend_codemod.rules.proofs.outlining.texts.layers import HOLDS_ONLY
@@ -57,6 +58,7 @@ class Region:
         self._parents = {id(c): part for each in statements for part in walk(each) for c in children(part)}
         self.effects = RegionEffects(first, statements)
         self.classes: dict[str, str] = {}
+        self.follows_methods = False
 
     def result(self) -> str:
         """The name of the one tensor that the region changes; NotProven if that is not all it does."""
@@ -130,30 +132,51 @@ class Region:
             if not isinstance(outer, ast.Attribute):
                 raise NotProven(f"the loop uses `{part.id}`")
             further = self._parents[id(outer)]
-            facts, fact = scope.class_facts, scope.attribute(outer.attr)
-            if facts is None or outer.attr in facts.methods:
-                raise NotProven(f"`self.{outer.attr}` is a method or a property, which may have side effects")
-            if self._is_set_later(outer.attr):
-                raise NotProven(f"`self.{outer.attr}` is set outside of `__init__`")
-            if outer.attr == "training" or (fact is not None and fact.kind is AttributeKind.CONSTANT):
-                continue
-            used = isinstance(further, ast.Attribute) and fact is not None and fact.kind in _NUMBERS
-            if not used:
-                found[outer.attr] = None
-                if (
-                    _may_hold_layers(self.site, outer.attr)
-                    and (kind := check_layers(self.site, outer.attr)) is not None
-                ):
-                    self.classes[outer.attr] = kind
+            fact = scope.attribute(outer.attr)
+            if scope.class_facts is not None and outer.attr in scope.class_facts.methods:
+                for each in self._read_by_method(outer, further):
+                    self._take(each, found)
+            elif not (isinstance(further, ast.Attribute) and fact is not None and fact.kind in _NUMBERS):
+                self._take(outer.attr, found)
         if WHOLE in found:  # its layers are among those of the instance
             return [each for each in found if each == WHOLE or not _may_hold_layers(self.site, each)]
         return list(found)
 
+    def _take(self, attribute: str, found: dict[str, None]) -> None:
+        """Make an attribute a part, unless it is a constant. NotProven for what may change, and what layers may do."""
+        fact = self.site.evaluator.scope.attribute(attribute)
+        if self._is_set_later(attribute):
+            raise NotProven(f"`self.{attribute}` is set outside of `__init__`")
+        if attribute == "training" or (fact is not None and fact.kind is AttributeKind.CONSTANT):
+            return
+        found[attribute] = None
+        if _may_hold_layers(self.site, attribute):
+            kind = check_layers(self.site, attribute)
+            if kind is not None:
+                self.classes[attribute] = kind
+
+    def _read_by_method(self, method: ast.Attribute, further: ast.AST) -> list[str]:
+        """The attributes that a method of the instance reads. NotProven where it may do more than compute."""
+        layers: set[str] = set()
+        effects = FunctionEffects(self.site, layers=layers)
+        called = isinstance(further, ast.Call) and further.func is method
+        own = self.site.evaluator.scope.self_name or ""
+        function = effects.method(further, own) if called else None  # type: ignore[arg-type]
+        if function is None or not function.args.args:
+            raise NotProven(f"`self.{method.attr}` is a method or a property, which may have side effects")
+        owner = (self.site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+        assigned = calls_in(self.site.source.text).assigned(owner, method.attr)
+        if assigned or effects.changed(function, own=function.args.args[0].arg) or effects.set:
+            raise NotProven(f"the method `self.{method.attr}` may change something")
+        self.follows_methods = True
+        return sorted(effects.read | layers)
+
     def conditions(self) -> list[str]:
         """What the classes of layers have to be, as far as the constructor does not tell; `parts` comes before."""
-        own = self.site.evaluator.scope.self_name
+        own, owner = self.site.evaluator.scope.self_name, self.site.evaluator.scope.class_qualified or ""
+        methods = [f"type({own}) is {owner.rpartition('.')[2]}"] if self.follows_methods else []
         dicts = [f"type({own}.{each}) is torch.nn.ModuleDict" for each in self.effects.dicts]
-        return [*dicts, *(f'_holds_only({own}, "{each}", {kind})' for each, kind in self.classes.items())]
+        return [*methods, *dicts, *(f'_holds_only({own}, "{each}", {kind})' for each, kind in self.classes.items())]
 
     def _is_set_later(self, attribute: str) -> bool:
         owner = (self.site.evaluator.scope.class_qualified or "").rpartition(".")[2]
