@@ -118,7 +118,8 @@ class Edit(NamedTuple):
     author's text, and nothing is written that it does not know. `since` names the newest function of torch that is
     written outside of helpers, as `torch_api.SINCE` lists it; it is empty where that is nothing of torch's. `whole`
     says that the compile path runs all of the function as one operator, so no graph reads or writes in it. `copies`
-    says that each `clone()` of what it changes becomes an operator, too, which no gradient computes again.
+    says that each `clone()` of what it changes becomes an operator, too, which no gradient computes again. `repeats`
+    says that it writes whole tensors in place, of nothing but others: done once more, that gives the same.
     """
 
     replacements: tuple[Replacement, ...]
@@ -129,6 +130,7 @@ class Edit(NamedTuple):
     since: str = "compiler.is_compiling"
     whole: bool = False
     copies: bool = False
+    repeats: bool = False
 
     @property
     def paths(self) -> tuple[CompilePath, ...]:

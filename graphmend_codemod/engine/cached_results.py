@@ -221,11 +221,12 @@ def _edit_to_json(edit: Edit) -> list[Any]:
         edit.since,
         edit.whole,
         edit.copies,
+        edit.repeats,
     ]
 
 
 def _edit(row: Sequence[Any]) -> Edit:
-    replacements, imports, helpers, form, scriptable, since, whole, copies = row
+    replacements, imports, helpers, form, scriptable, since, whole, copies, repeats = row
     _require_text(since, *imports)
     return Edit(
         tuple(Replacement(_span(span), tuple(_part(part) for part in parts)) for span, parts in replacements),
@@ -236,6 +237,7 @@ def _edit(row: Sequence[Any]) -> Edit:
         since,
         bool(whole),
         bool(copies),
+        bool(repeats),
     )
 
 

@@ -18,7 +18,8 @@ def joining(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diag
         from graphmend_codemod.rules.proofs.gradients.unrecorded import is_around  # a commit hook waits for them
         from graphmend_codemod.rules.proofs.memory.written_inputs import spoiled
 
-        written = spoiled(site, whole=found[1].edit.whole, copied=found[1].edit.copies)
+        edit = found[1].edit
+        written = spoiled(site, whole=edit.whole, copied=edit.copies, repeats=edit.repeats)
         if written is None:
             return found
         # Where gradients are off for the statement alone, what is around it needs them all the same.

@@ -107,6 +107,8 @@ JOINED = {
     "written above by a method": ("self.update()", "y = self.read(x)"),
     "a mask of what is written": ("scale[scale < scale.mean()] = 9.0", "y = x * scale.exp()"),
     "read before the same is written": ("y = x * scale.exp()\n        scale[x > 2.0] = 0.0", "y = y + scale"),
+    "the same is written again": ("scale[x > 2.0] = 0.0", "y = x * (scale + 1.0).exp()"),
+    "a slice is written again": ("self.scale[:1] = 0.5", "y = x * (self.scale + 1.0).exp()"),
     "both above": ("y = self.scale[[2, 0, 1]].detach()\n        self.scale.mul_(0.5)", "y = x * y"),
     "both in one call": ("y = self.halved()", "y = x * y"),
     "an attribute that is made of what is written": (
@@ -149,7 +151,6 @@ APART = {
     "none of its elements are written": ("y = x * self.scale.exp()", "self.scale.detach_().requires_grad_(False)"),
     "numbers of a list are counted": ("y = x * self.counts[0]", "self.counts[0] += 1"),
     "a number in a list": ("y = x * self.counts[0]", "self.counts[0] = 2"),
-    "the same is written again": ("scale[x > 2.0] = 0.0\n        y = x * (scale + 1.0).exp()", "y = y + scale"),
     "a layer of statistics": ("y = x * scale.exp()", "y = y + self.batch_norm(scale)"),
     "an attribute that is made here is written": (
         "self.made = torch.zeros(3)\n        self.made[0] = scale[0]\n        y = x * self.made",
@@ -345,6 +346,24 @@ def test_gradients_are_those_of_eager_mode_where_the_backward_pass_is_traced(cas
         x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
         gradients.append(torch.autograd.grad(call(x, torch.tensor([1.0, 2.0, 3.0])).square().sum(), x)[0])
     torch.testing.assert_close(gradients[1], gradients[0])
+
+
+@pytest.mark.parametrize("between", [SELECT, "self.scale[x.argmax()] = 0.5"], ids=["above", "by the fix"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_gradient_leaves_alone_what_a_statement_wrote_before(between: str) -> None:
+    module = types.ModuleType("written_inputs_subject")
+    above, below = JOINED["a slice is written again"]
+    source = fixed(_source(above if between is SELECT else "y = x", below, between=between))[0]
+    assert "not torch.is_grad_enabled()" in source
+    exec(compile(source, "subject.py", "exec"), vars(module))
+    eager = module.Model()
+    model = copy.deepcopy(eager)
+    torch._dynamo.reset()
+    for call in (eager, torch.compile(model, backend="inductor")):
+        for _ in range(2):
+            x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+            call(x, torch.tensor([1.0, 2.0, 3.0])).square().sum().backward()
+    torch.testing.assert_close(model.scale, eager.scale)
 
 
 QUEUE = """

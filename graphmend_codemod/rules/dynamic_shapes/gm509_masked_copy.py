@@ -136,7 +136,7 @@ def _edit(site: Site, node: ast.Assign, target: ast.Subscript, copied: _Copied) 
     apart = [on_one_device(site, target.slice, each) for each in (copied.table, target.value)]
     conditions += apart[1] if all(apart) else []
     lines.append(f"{out}.copy_({torch}.where({rows}, {read}, {out}))")
-    return two_paths(site, node, conditions, [_COMMENT, *lines])
+    return two_paths(site, node, conditions, [_COMMENT, *lines])._replace(repeats=True)
 
 
 def _alike(site: Site, first: ast.Name, second: ast.Name, what: str) -> list[str]:

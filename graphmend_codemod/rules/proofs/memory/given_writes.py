@@ -50,7 +50,7 @@ def _may_write_given(function: FunctionNode, lines: Sequence[str], buffers: Coll
             outside |= {each.id for each in ast.walk(part.target) if isinstance(each, ast.Name)}
         elif isinstance(part, ast.Assign):
             names = {each.id for target in part.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
-            if not _is_new(part.value):
+            if not is_new(part.value):
                 outside |= names
             elif part in function.body:
                 made |= {name: min(part.lineno, made.get(name, part.lineno)) for name in names}
@@ -59,7 +59,7 @@ def _may_write_given(function: FunctionNode, lines: Sequence[str], buffers: Coll
     return any(name in outside and line <= new.get(name, line) for name, line in written)
 
 
-def _is_new(node: ast.expr) -> bool:
+def is_new(node: ast.expr) -> bool:
     """True for what is computed: no view of something, and no list of it."""
     called = last_name(node.func) if isinstance(node, ast.Call) else ""
     shares = called in SHARING or called in HELD
@@ -112,7 +112,7 @@ def elements_read(node: ast.AST) -> Iterator[ast.expr]:
         return
     if isinstance(node, SCOPES) or (isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot))):
         return
-    if _is_without_gradient(node):
+    if _is_without_gradient(node) or _only_lists(node):
         return
     left_out: list[ast.AST] = []
     if isinstance(node, (ast.Assign, ast.Return)):
@@ -135,6 +135,22 @@ def elements_read(node: ast.AST) -> Iterator[ast.expr]:
     for part in ast.iter_child_nodes(node):
         if part not in left_out:
             yield from elements_read(part)
+
+
+def _only_lists(node: ast.AST) -> bool:
+    """True for `all_states + (x,)` and `v for v in [x, y] if v is not None`: tensors that are put into a tuple."""
+    if isinstance(node, ast.BinOp):
+        sides = [node.left, node.right]
+        listed = [part for each in sides if isinstance(each, ast.Tuple) for part in each.elts]
+        named = (dotted(each) is not None for each in (*sides, *listed) if not isinstance(each, ast.Tuple))
+        return isinstance(node.op, ast.Add) and bool(listed) and all(named)
+    if isinstance(node, (ast.GeneratorExp, ast.ListComp)) and len(node.generators) == 1:
+        one = node.generators[0]
+        listed = one.iter.elts if isinstance(one.iter, (ast.List, ast.Tuple)) else []
+        same = isinstance(node.elt, ast.Name) and isinstance(one.target, ast.Name) and node.elt.id == one.target.id
+        asked = all(isinstance(each, ast.Compare) and isinstance(each.ops[0], (ast.Is, ast.IsNot)) for each in one.ifs)
+        return same and asked and bool(listed) and all(dotted(each) is not None for each in listed)
+    return False
 
 
 def _is_without_gradient(node: ast.AST) -> bool:

@@ -4,6 +4,9 @@ torch 2.13 keeps such a tensor itself for the backward pass, and computes anew f
 `y = x * self.scale.exp()` above and `self.scale.mul_(0.9)` below, `x` gets the gradient of the next call, and with the
 two in the other order that of a scale multiplied twice. In graphs of their own, the backward pass raises an error in
 the first case and is right in the second. So a fix that joins them is for code without gradients.
+
+What is written the same again, `self.scale[0] = 0.5` above, spoils more: Inductor's backward pass writes it once
+more, and uses the memory of the tensor itself for what it computes of it. Only a copy into the whole tensor does not.
 """
 
 from __future__ import annotations
@@ -15,13 +18,14 @@ from itertools import product
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, Key, calls_in
-from graphmend_codemod.analysis.patterns import is_attribute
+from graphmend_codemod.analysis.patterns import is_attribute, only_target
 from graphmend_codemod.analysis.scope import SCOPES, dotted, walk, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.gradients import unrecorded
 from graphmend_codemod.rules.proofs.memory.certain_memory import CertainMemory
 from graphmend_codemod.rules.proofs.memory.given_writes import (
     elements_read,
+    is_new,
     writes_given,
 )
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
@@ -39,12 +43,13 @@ class _Access(NamedTuple):
     part: ast.AST | None = None
 
 
-def spoiled(site: Site, *, whole: bool = False, copied: bool = False) -> str | None:
+def spoiled(site: Site, *, whole: bool = False, copied: bool = False, repeats: bool = False) -> str | None:
     """What comes from outside, is read before the site or there, and is written in place there or after it; if any.
 
     Looks at the function of the site and at those of its module that lead to it. With `whole`, the function is one
     operator: what it reads it keeps no graph for, and all that it writes is written at its calls. With `copied`, what
-    is only read to `clone()` it does not count: no gradient computes that copy again.
+    is only read to `clone()` it does not count: no gradient computes that copy again. With `repeats`, the statement
+    writes whole tensors.
     """
     scope, at = site.evaluator.scope, site.place.statement
     if not writes_given(site.source.text):
@@ -53,7 +58,9 @@ def spoiled(site: Site, *, whole: bool = False, copied: bool = False) -> str | N
     function = calls.at(scope.node.lineno) or Definition(site.function, scope.node)
     same = (each for each in walk_scope(function.node) if isinstance(each, ast.stmt))
     found = next((each for each in same if (each.lineno, each.col_offset) == (at.lineno, at.col_offset)), None)
-    return None if found is None else _Joined(CertainMemory(site, calls), copied).spoiled(function, found, whole)
+    return (
+        None if found is None else _Joined(CertainMemory(site, calls), copied).spoiled(function, found, whole, repeats)
+    )
 
 
 class _Around(NamedTuple):
@@ -72,21 +79,25 @@ class _Joined:
         self._memory, self._copied = memory, copied
         self._seen: set[Key] = set()
 
-    def spoiled(self, function: Definition, at: ast.stmt, whole: bool) -> str | None:
+    def spoiled(self, function: Definition, at: ast.stmt, whole: bool, repeats: bool) -> str | None:
         """What is read and written around a statement of a function, or around the calls that lead there."""
         if not any(self._written_in(each) for each in self._leading_to(function)):
             return None  # most functions: what they read is not worth looking up
         if whole:
             return self._above(function, _Around(written_below=_all(self._after(function, at, function.node.lineno))))
         every, own = self._after(function, at, 0), range(at.lineno, (at.end_lineno or 0) + 1)
-        apart_from_it = [each for each in every if each.line not in own]  # what a fix itself writes, its rule knows
+        apart_from_it = [each for each in every if each.line not in own]
+        # A branch that writes is followed by what reads it in one graph already.
+        here = [each for each in every if each.statement is at and isinstance(at, (ast.Assign, ast.AugAssign))]
+        here = [each for each in here if not (repeats and self._is_of_others(function, at, each))]
         loops = self._loops_around(function, at)
         above = [each for each in apart_from_it if each.line < own.start or _is_in(loops, each.line)]
         below = self._after(function, at, at.lineno)
         read = self._used(function, at) if every else []
-        later = self._below(function, at) if above else []
-        lasting = [each for each in above if not _repeats(function, each.statement)]
-        for one, other in (*product(read, below), *product(later, lasting), *_given_on(function, read, above)):
+        later = self._below(function, at) if above or here else []
+        lasting = [*above, *here]
+        pairs = ((one, other) for one, other in product(later, lasting) if not _is_made_anew(function, one, other))
+        for one, other in (*product(read, below), *pairs, *_given_on(function, read, above)):
             found = self._common(function, one.names, other.names)
             if found is not None and not self._apart(function, one.statement, other.statement):
                 return found
@@ -118,6 +129,12 @@ class _Joined:
             if found is not None:
                 return found
         return None
+
+    def _is_of_others(self, function: Definition, at: ast.stmt, written: _Access) -> bool:
+        """True where a statement that writes a tensor reads nothing of that tensor."""
+        last = at.end_lineno or 0
+        read = [each for each in self._read_in(function) if at.lineno <= each.line <= last]
+        return not isinstance(at, ast.AugAssign) and self._common(function, _all(read), written.names) is None
 
     def _below(self, function: Definition, at: ast.stmt) -> list[_Access]:
         """What is read below a statement, or in a loop around it."""
@@ -266,6 +283,18 @@ def _given_on(
             continue
         if one.line <= other.line or not _repeats(function, other.statement):
             yield one, other
+
+
+def _is_made_anew(function: Definition, read: _Access, written: _Access) -> bool:
+    """True where a name is bound to a new tensor between `x[mask] = 0` and what reads the name, be it in a loop."""
+    names = read.names & written.names
+    bound = {
+        only.id
+        for each in function.node.body
+        if written.line < each.lineno < read.line and isinstance(only := only_target(each), ast.Name)
+        if is_new(each.value)  # type: ignore[attr-defined]
+    }
+    return _repeats(function, written.statement) and bool(names) and names <= bound
 
 
 def _repeats(function: Definition, statement: ast.stmt) -> bool:

@@ -242,7 +242,7 @@ class Rewriter(MaskedLosses):
         site, body = self.site, self.path("if")
         whole = site.span(statements[0]).through(site.span(statements[-1]))
         parts = (body + "\nelse:\n    ", Original(whole, 1))
-        return Edit((Replacement(whole, parts),), imports=site.imports, helpers=helpers_in(site, body))
+        return Edit((Replacement(whole, parts),), imports=site.imports, helpers=helpers_in(site, body), repeats=True)
 
     def path(self, word: str, asked: Sequence[str] = ()) -> CompilePath:
         """The compile path with its header, which asks for `asked` first."""
