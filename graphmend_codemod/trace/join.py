@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphmend_codemod.core.findings import Edit, Finding, Safety
+from graphmend_codemod.core.findings import Finding, Safety
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.core.terminal import printable
@@ -26,7 +26,8 @@ from graphmend_codemod.trace.watched import above
 _ANSWERS = Path(__file__).with_name("answers.json")
 # A rule that says why no other rule has anything for a line: less than any of those.
 _LAST = "GM703"
-_RECORDED = ("_recorded_operator", "_recorded_function", "_recorded_draws")
+_TAKING_CALLS = frozenset({"_recorded_operator", "_recorded_function", "_recorded_draws", "_are_constants"})
+"""Helpers of edits that make one operator, or a constant, of all that a statement calls."""
 _NUMPY = re.compile(r"numpy\.(u?int\d+|float\d+)")
 
 
@@ -129,6 +130,8 @@ def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Setti
     finding = None if own is None else matching(own, by_path.get(own.path, ()), settings)
     if finding is None or not finding.is_applied(settings.unsafe_fixes, settings.opaque):
         finding = next(iter(around(site, by_path)), finding)
+    elif not finding.is_applied(False):
+        finding = next(iter(around(site, by_path, safe=True)), finding)
     if finding is None:
         remedy = Remedy.NONE if site.where == OWN else Remedy.LIBRARY
         first = () if site.own is None else _about_file(settings.root, site.own, own)
@@ -151,11 +154,12 @@ def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Setti
     return Answer(remedy, finding.code, finding.slug, finding.message, reason, diff, steps, finding)
 
 
-def around(site: Site, by_path: Mapping[str, Sequence[Finding]]) -> list[Finding]:
-    """The fixes that make operators of the statements which led to the site: of all that did, or none."""
+def around(site: Site, by_path: Mapping[str, Sequence[Finding]], *, safe: bool = False) -> list[Finding]:
+    """The fixes of the statements that led to the site which take all that they call: of all that did, or none."""
     for places in above(site):
         found = [
-            next((each for each in by_path.get(place.path, ()) if _takes(each, place.line)), None) for place in places
+            next((each for each in by_path.get(place.path, ()) if _takes(each, place.line, safe)), None)
+            for place in places
         ]
         fixes = [each for each in found if each is not None]
         if len(fixes) == len(found):
@@ -163,13 +167,10 @@ def around(site: Site, by_path: Mapping[str, Sequence[Finding]]) -> list[Finding
     return []
 
 
-def _takes(finding: Finding, line: int) -> bool:
-    return covers(finding, line) and finding.edit is not None and _takes_calls(finding.edit)
-
-
-def _takes_calls(edit: Edit) -> bool:
-    """True where an edit makes one operator of all that a statement calls."""
-    return any(helper.name in _RECORDED for helper in edit.helpers)
+def _takes(finding: Finding, line: int, safe: bool) -> bool:
+    if finding.edit is None or not covers(finding, line) or (safe and not finding.is_applied(False)):
+        return False
+    return any(helper.name in _TAKING_CALLS for helper in finding.edit.helpers)
 
 
 def line_now(site: Site, lines: Sequence[str]) -> int | None:

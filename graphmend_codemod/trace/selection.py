@@ -53,10 +53,11 @@ def keys(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True)
             continue
         line = line_now(site, source.text.splitlines())
         own = [each for each in found[site.own.path] if line is not None and covers(each, line)]
-        if not any(each.is_applied(settings.unsafe_fixes, settings.opaque) for each in own):
-            yield from (_key(each, root) for each in around(site, found))
-        for finding in found[site.own.path]:
-            if line is not None and covers(finding, line) and not denied(site, finding, settings):
+        applied = [each for each in own if each.is_applied(settings.unsafe_fixes, settings.opaque)]
+        led = around(site, found, safe=bool(applied)) if not any(each.is_applied(False) for each in applied) else []
+        yield from (_key(each, root) for each in led)
+        for finding in own:  # a safe fix of what led there, before an operator here that cost
+            if not (led and finding in applied) and not denied(site, finding, settings):
                 yield _key(finding, root)
 
 

@@ -274,3 +274,22 @@ return x + noise
     assert "_noise_operator" in found.after, found.reasons
     x = torch.randn(4, 7)
     assert torch.equal(one_graph(found.model(), x), found.model()(x))
+
+
+def test_a_safe_fix_of_the_call_goes_before_an_operator_inside(tmp_path: Path) -> None:
+    """The call is a constant while tracing, for each size; an operator would be for the recorded ones."""
+    before = """
+def turned(x, low, high):
+    x = np.asanyarray(x)
+    return np.array(np.fmod(x - low, high - low), dtype=x.dtype)
+"""
+    forward = """
+last = x.shape[1]
+y = turned(np.arange(-2, last + 1, dtype="int32"), 0, last)
+return x.sum() + torch.from_numpy(y)
+"""
+    found = recorded(tmp_path, forward, [(3, 4), (5, 4)], before=before)
+    assert "_turned_while_tracing" in found.after, found.reasons
+    assert "_recorded_operator" not in found.after
+    x = torch.randn(4, 7)
+    assert torch.equal(one_graph(found.model(), x), found.model()(x))
