@@ -1,7 +1,7 @@
 """Places where Python asks a number for its value, in a function and in those of its module that get the number.
 
-A symbol has none while Dynamo traces: a list that is indexed with it ends compiled code with an error, and a branch on
-it ends the graph there.
+A symbol has none while Dynamo traces: a list that is indexed with it ends compiled code with an error, so do several
+indices of which it is one and a slice up to it that is written, and a branch on it ends the graph there.
 """
 
 from __future__ import annotations
@@ -81,16 +81,30 @@ class _LookUps:
             moving = [each for each in starts if each is not None and not isinstance(each, ast.Constant)]
             if len(moving) > 1 and any(self._carries(function, each, names) for each in moving):
                 self.reason = self.reason or f"`{short(node)}` begins at several numbers, which torch 2.13 cannot trace"
+            if isinstance(node.ctx, ast.Store):
+                self._check_written(function, node, names)
             indices = [each for each in elements_of(node.slice) if not isinstance(each, ast.Slice)]
+            if len(elements_of(node.slice)) > 1 and any(self._carries(function, each, names) for each in indices):
+                self.reason = self.reason or f"`{short(node)}` has a symbol beside other indices, which Dynamo refuses"
             asked = not self._is_tensor(function, node.value) and (own or not isinstance(node.slice, ast.Tuple))
             if asked and any(self._mentions(part, names) for each in indices for part in walk(each)):
                 self._fail(f"`{short(node)}` may look the number up in a list")
         elif isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+                self._check_written(function, node.func.value, names)
             if last_name(node.func) in _ASKS and any(self._carries(function, each, names) for each in node.args):
                 self._fail(f"`{short(node)}` may ask for the number")
             self._is_handed_back(function, node, names)
         elif not own and any(self._carries(function, part, names) for each in deciding(node) for part in walk(each)):
             self._fail(f"a branch or loop of `{function.qualname}` depends on the number")
+
+    def _check_written(self, function: Definition, node: ast.expr, names: frozenset[str]) -> None:
+        """Inductor of torch 2.13 ends with an error where a slice is written of which it does not know the ends."""
+        parts = elements_of(node.slice) if isinstance(node, ast.Subscript) else []
+        slices = [each for each in parts if isinstance(each, ast.Slice)]
+        ends = [end for each in slices for end in (each.lower, each.upper) if end is not None]
+        if any(self._carries(function, each, names) for each in ends):
+            self.reason = self.reason or f"`{short(node)}` is written, and Inductor has to know where it ends"
 
     def _fail(self, reason: str) -> None:
         self.reason = self.reason or f"{reason}, and a symbol has no value while Dynamo traces"
