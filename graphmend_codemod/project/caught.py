@@ -18,6 +18,8 @@ from graphmend_codemod.project.wrappers import wrappers
 
 _ANYTHING = frozenset({"finally", "except", "except Exception", "except BaseException"})
 
+_PARTS = "?parts"
+
 Caught = Mapping[tuple[str, str, int], str]
 """What catches, in words, by (path, qualname, line) of a function."""
 
@@ -70,6 +72,8 @@ class _Caught(Search):
                 if self._catches(module, function, own, by, traced=known is not None):
                     via = f"`{by}` in {function.qualname} ({module.summary.path})"
                     self._follow(Step(module, function, own, via), used)
+                    if own is not None and known is not None and used.partition(".")[0] in (CALLED, "self", "self()"):
+                        self._parts(own, via)
                     for name in (function.qualname, function.outer) if used == CALLED else ():
                         self._callers[f"{module.summary.name}.{name}"] = via
 
@@ -105,6 +109,39 @@ class _Caught(Search):
             if via is not None:
                 return via
         return None
+
+    def _parts(self, owner: str, via: str) -> None:
+        """Reach the modules that a class makes for itself: methods call them by more ways than can be followed."""
+        if (owner, _PARTS) in self._called:
+            return
+        self._called.add((owner, _PARTS))
+        for each in self._index.linear(owner):
+            known = self._index.class_summary(each)
+            if known is None:
+                continue
+            module, item = known
+            methods = module.methods.get(item.qualname, {})
+            for attribute in item.attributes:
+                for made in held_modules(self._index, module, methods.get("__init__"), attribute.value):
+                    self._call_instance(made, via)
+                if attribute.value.kind == "call":
+                    self._made_by(module, methods.get("__init__"), attribute.value.spelled, via)
+            for method in methods.values():
+                for ref in method.refs:
+                    self._made_by(module, method, ref[:-2] if ref.endswith("()") else "", via)
+
+    def _made_by(self, module: Module, function: FunctionSummary | None, called: str, via: str) -> None:
+        """Reach the module that a call in a method makes, itself or as what a function returns."""
+        found = self._index.scoped(module, function, called) if called else None
+        if found is None:
+            return
+        made = self._index.function_summary(found)
+        targets = [found]
+        if made is not None and not made[1].owner:
+            targets = [self._index.scoped(*made, inner[:-2]) or "" for inner in made[1].refs if inner.endswith("()")]
+        for target in targets:
+            if self._index.class_summary(target) is not None and self._index.is_module(target):
+                self._call_instance(target, via)
 
     def _follows_layers(self) -> bool:
         return True  # those who call `forward` matter here
