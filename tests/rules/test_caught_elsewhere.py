@@ -248,6 +248,27 @@ def test_others_let_it_through(tmp_path: Path, body: str) -> None:
     assert _finding(tmp_path, body) == ""
 
 
+def test_a_function_that_calls_only_its_own_is_given_nothing_that_it_calls(tmp_path: Path) -> None:
+    installer = """
+def required(name):
+    from json import loads
+
+    def install():
+        return len(loads(name))
+
+    try:
+        return install() + loads(name)
+    except ValueError:
+        return None
+"""
+    (tmp_path / "installer.py").write_text(installer)
+    body = "import installer\ninstaller.required('numpy')\nx = self.part(x)"
+    assert _finding(tmp_path, body) == ""
+    called = installer.replace("required(name)", "required(name, called)").replace("install() +", "called() +")
+    (tmp_path / "installer.py").write_text(called)
+    assert "`except ValueError` in required" in _finding(tmp_path, body.replace("'numpy'", "'numpy', self.part"))
+
+
 def test_what_is_raised_in_its_place_may_be_caught(tmp_path: Path) -> None:
     body = (
         "def translated(x):\n    try:\n        return self.part(x)\n    except ValueError as error:\n"

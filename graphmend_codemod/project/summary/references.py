@@ -131,8 +131,18 @@ def _caught(pending: Pending, around: Around, types: Collection[str], inner: set
             made = [f"with {next(types_of(value), spelled).removesuffix('()')}" for value in values]
             by = made[-1] if made else caught
             yield from ((used, by) for used in found)
-            if any(used in pending.local or pending.outer for used in body.calls if "." not in used):
+            if _calls_given(body, pending, around, inner):
                 yield CALLED, by
+
+
+def _calls_given(body: Body, pending: Pending, around: Around, inner: set[str]) -> bool:
+    """True where a function may call what it, or the function around it, was given: no function that it knows."""
+    known = inner | _BUILTINS | {name for name, _ in body.imports}
+    return any(
+        used in pending.local or (pending.outer and used not in around.bound)
+        for used in body.calls
+        if "." not in used and used not in known
+    )
 
 
 def _references(pending: Pending, around: Around, types: Collection[str], inner: set[str]) -> list[str]:
