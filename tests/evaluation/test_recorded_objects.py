@@ -263,6 +263,19 @@ def test_a_call_that_runs_layers_is_left_alone(tmp_path: Path) -> None:
     assert "runs layers" in found.reasons
 
 
+def test_the_parameters_of_a_recurrent_layer_are_not_handed_over(tmp_path: Path) -> None:
+    """Dynamo does not even look at the layer: the operator would break the graph itself."""
+    before = OUTSIDE.format("net, x", "net(x)[0]")
+    forward, init = "y = outside(self.net, x)\nreturn y + 1", "self.net = nn.GRU(4, 4)"
+    found = recorded(tmp_path, forward, [(3, 4), (5, 4)], before=before, init=init, gradients=True)
+    assert found.after == found.before
+    assert "`self.net` is a recurrent layer" in found.reasons
+    found = recorded(tmp_path, forward, [(3, 4), (5, 4)], before=before, init=init)
+    x = torch.randn(7, 4)
+    with torch.no_grad():  # nothing is handed over
+        assert torch.allclose(one_graph(found.model(), x), found.model()(x))
+
+
 def test_an_object_that_is_made_is_taken_in(tmp_path: Path) -> None:
     """A generator cannot leave the operator: the statements that use it go in as well."""
     forward = """

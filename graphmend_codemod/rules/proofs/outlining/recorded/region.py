@@ -31,6 +31,7 @@ _KNOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec", "super", "__c
 _CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.set_grad_enabled", "torch.autocast"})
 _SETTINGS = frozenset({"int", "float", "str", "constant"})
 _PLAIN = frozenset({"int", "float", "str", "constant", "dtype", "device"})
+_RECURRENT = frozenset(f"torch.nn.modules.rnn.{each}" for each in ("RNN", "GRU", "LSTM"))
 
 
 class KeptObject(NotProven):
@@ -201,6 +202,7 @@ class Region:
                 if given.text == self.owner:  # no module: the attributes that are known
                     found.update(self._attributes(given.text))
                 continue
+            _check_traced(given.text, given.facts[0])
             attributes = self._attributes(given.text) if given.text == self.owner else {"": None}
             found.update({f"*{given.text}.parameters()": None} if "" in attributes else attributes)
         return list(found)
@@ -222,6 +224,7 @@ class Region:
             elif fact[0] == TENSOR and fact[4]:
                 found[name] = None
             elif fact[0] == "object" and fact[4]:
+                _check_traced(name, fact)
                 found[f"*{name}.parameters()"] = None
         return found
 
@@ -302,6 +305,13 @@ def _reads_first(statements: Sequence[ast.stmt], name: str) -> bool:
 
 def _is_module(given: Given) -> bool:
     return all(each is not None and each[0] == "object" and each[7] is not None for each in given.facts)
+
+
+def _check_traced(name: str, fact: Fact) -> None:
+    if fact[1] in _RECURRENT:
+        raise NotProven(
+            f"`{name}` is a recurrent layer, and Dynamo breaks the graph where its parameters are handed over"
+        )
 
 
 def _check_settled(given: Given) -> None:
