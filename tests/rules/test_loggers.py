@@ -8,7 +8,7 @@ import pytest
 
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
-from tests.tools.fixes import fixed_among
+from tests.tools.fixes import declined, fixed, fixed_among
 
 _MODEL = """
     import torch
@@ -153,3 +153,43 @@ def test_the_methods_of_a_logger_stay_as_they_are(tmp_path: Path) -> None:
 
 def _source(imports: str, call: str) -> str:
     return _MODEL.format(imports=imports.replace("\n", "\n    "), call=call)
+
+
+_OWN = """
+import logging
+
+import torch
+from torch import nn
+
+
+class Counting(logging.Logger):
+    told = 0
+
+    def info(self, text, *args):
+        {body}
+
+
+logger = Counting("counting")
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        logger.info("rows: %s", 3)
+        return x + Counting.told
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "left"),
+    [
+        ("Counting.told += 1", True),
+        ("self.handle_all(text)", True),
+        ("if args:\n            super().info(text, *args)", False),
+    ],
+)
+def test_a_method_of_the_project_that_does_more_than_tell_is_no_message(body: str, left: bool) -> None:
+    source = _OWN.format(body=body)
+    if left:
+        declined(source, because="`info` of this logger is code of the project")
+    else:
+        assert "is_compiling" in fixed(source)[0]

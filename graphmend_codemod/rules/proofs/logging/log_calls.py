@@ -8,15 +8,11 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis.patterns import all_given, is_name
 from graphmend_codemod.analysis.scope import dotted
-from graphmend_codemod.analysis.torch_api import name_set
 from graphmend_codemod.analysis.values import Origin, Value, ValueKind
 from graphmend_codemod.project.index.facts import IndexView
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.logging.own_methods import LOG_METHODS, acts_itself
 
-LOG_METHODS = name_set(
-    """debug info warning warn error critical exception log warning_once info_once error_once debug_once
-    warning_advice"""
-)
 LOGGER_FACTORIES = frozenset(
     {
         "logging.getLogger",
@@ -120,6 +116,8 @@ def _is_logger_class(index: IndexView, qualified: str) -> bool:
 
 def why_it_is_read(site: Site, call: LogCall) -> str | None:
     """Who reads what a call says, so that it has to be said in every call; None for streams and handlers."""
+    if (does_more := acts_itself(site, call.call)) is not None:
+        return does_more
     for word in call.call.keywords:
         if word.arg == "file" and site.resolve(word.value) not in {"sys.stdout", "sys.stderr"}:
             return f"`{site.text(word.value)}` captures the printed text"

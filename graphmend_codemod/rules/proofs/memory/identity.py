@@ -13,7 +13,7 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_
 from graphmend_codemod.analysis.patterns import all_given, elements_of, is_name, last_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.logging.log_calls import LOG_METHODS
+from graphmend_codemod.rules.proofs.logging.own_methods import LOG_METHODS
 from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory
 
 _SHOWS_MEMORY = frozenset({"data_ptr", "untyped_storage", "storage", "is_set_to"})

@@ -14,7 +14,8 @@ from graphmend_codemod.analysis.patterns import given_by_name, has_stars, stored
 from graphmend_codemod.analysis.scope import FunctionNode, walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.logging.log_calls import LOG_METHODS, find_log_call
+from graphmend_codemod.rules.proofs.logging.log_calls import find_log_call
+from graphmend_codemod.rules.proofs.logging.own_methods import LOG_METHODS
 
 Functions = Mapping[str, FunctionNode]
 
