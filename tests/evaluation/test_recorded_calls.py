@@ -107,6 +107,16 @@ def test_a_view_of_an_input_is_left_alone(tmp_path: Path) -> None:
     assert "changed `x` in place" in found.reasons  # with what follows, as the view cannot be given back
 
 
+def test_results_of_one_memory_are_left_alone(tmp_path: Path) -> None:
+    """What is written into one of them is in the other: an operator gives each memory of its own."""
+    before = "\n@torch.compiler.disable\ndef outside(x):\n    found = x * 2\n    return found, found[:1]\n"
+    found = recorded(tmp_path, "a, b = outside(x)\na.add_(1)\nreturn a.sum() + b", [(3, 4), (5, 6)], before=before)
+    x = torch.randn(4, 7)
+    torch.compiler.reset()
+    assert torch.allclose(torch.compile(found.model(), backend="aot_eager")(x), found.model()(x))
+    assert "a.add_(1)\n    return a.sum() + b" in found.after, found.reasons  # with what follows
+
+
 def test_a_view_that_no_recorded_call_had_raises(tmp_path: Path) -> None:
     before = OUTSIDE.format("x", "x if x.sum() > 100 else x * 2")
     found = recorded(tmp_path, "y = outside(x)\nreturn y + 1", [(3, 4), (5, 6)], before=before)

@@ -64,6 +64,7 @@ class Region:
         self.given = list(self._given())
         self._check_objects(known)
         self.results = list(self._results())
+        self._check_memory()
 
     @property
     def owner(self) -> str | None:
@@ -266,6 +267,13 @@ class Region:
         for name in self.stored:
             if self.last.live_after(name):
                 yield self._result(name)
+
+    def _check_memory(self) -> None:
+        """An operator gives each result memory of its own: what is written into one later is in no other."""
+        for every in zip(*(each.facts for each in self.results), strict=True):
+            memory = [one[_MEMORY[one[0]]] for fact in every for one in tensors_of(fact)]
+            if len(set(memory) - {-1}) < len(memory) - memory.count(-1):
+                raise KeptObject("what it gives shared memory, in the recorded run")
 
     def _result(self, name: str) -> Given:
         facts = [each.after.held.get(name) for each in self.seen]
