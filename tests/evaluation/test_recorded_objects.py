@@ -199,6 +199,27 @@ def test_a_parameter_that_is_not_given_raises(tmp_path: Path) -> None:
         one_graph(model, torch.randn(3, 4, requires_grad=True)).sum().backward()
 
 
+_HIDDEN = "\nhidden = torch.nn.Parameter(torch.ones(4))\n" + OUTSIDE.format("x", "x * hidden")
+
+
+def test_a_gradient_of_what_is_not_given_is_left_alone(tmp_path: Path) -> None:
+    """Nothing that goes in needs one: the operator would not know that its result does."""
+    forward = "y = outside(x)\nreturn y + 1"
+    found = recorded(tmp_path, forward, [(3, 4), (5, 4)], before=_HIDDEN, gradients=True)
+    assert found.after == found.before
+    assert "needs a gradient, and nothing that goes into it does" in found.reasons
+
+
+def test_a_call_that_needs_no_gradient_of_what_is_given_takes_the_author_s_path(tmp_path: Path) -> None:
+    shapes: Any = lambda: [(torch.randn(3, 4, requires_grad=True),), (torch.randn(5, 4, requires_grad=True),)]  # noqa: E731
+    found = Recorded(tmp_path, model_with("y = outside(x)\nreturn y + 1", _HIDDEN), shapes, gradients=True)
+    assert "_recorded_function" in found.after, found.reasons
+    model = found.model()
+    torch.compiler.reset()
+    torch.compile(model, backend="aot_eager")(torch.ones(3, 4)).sum().backward()
+    assert torch.equal(grad_of(sys.modules[type(model).__module__].hidden), torch.full((4,), 3.0))
+
+
 def test_results_without_gradient_stay_without(tmp_path: Path) -> None:
     before = OUTSIDE.format("x", "torch.from_numpy(np.cumsum(x.detach().numpy(), 0))")
     shapes: Any = lambda: [(torch.randn(3, 4, requires_grad=True),), (torch.randn(5, 6, requires_grad=True),)]  # noqa: E731

@@ -39,11 +39,23 @@ class _Text:
             raise NotProven("it gives nothing, so what it does is to change something")
         self._gradient = any(fact[0] == TENSOR and fact[4] for each in self._results for fact in each.facts)
         self._held = region.held() if self._gradient else []
+        self._check_gradient()
         draws = any(each.random[1] for each in region.seen)
         self._features = ("gradient", *["draws"] * draws) if self._gradient else ()
         objects = [each for each in region.given if each.kind == "object"]
         self._filled = [each.text for each in objects if all(fact[6] for fact in each.facts)]
         self._promises = [self._promise(each) for each in self._results]
+
+    def _check_gradient(self) -> None:
+        """NotProven where a result needed a gradient that nothing did which goes in: a function may hold parameters."""
+        for number in range(self._count if not self._held else 0):
+            results = [each.facts[number] for each in self._results]
+            needed = any(fact[0] == TENSOR and fact[4] for fact in results)
+            if needed and not any(each.facts[number][4] for each in self._tensors()):
+                raise NotProven("what it gives needs a gradient, and nothing that goes into it does")
+
+    def _tensors(self) -> list[Given]:
+        return [each for given in self._region.given for each in _tensors(given)]
 
     def edit(self) -> Edit:
         site, region = self._site, self._region
@@ -166,7 +178,7 @@ class _Text:
         if self._filled:
             conditions.append(f"_are_made({', '.join(self._filled)})")
         conditions += [one for each in self._region.modules() for one in _module_like(each)]
-        conditions += [*self._autocast(), *self._without_gradient()]
+        conditions += [*self._autocast(), *self._gradients()]
         rows = [f"        {'and ' if number else ''}{each}" for number, each in enumerate(conditions)]
         return "\n".join(
             [
@@ -183,7 +195,7 @@ class _Text:
             return
         if any(each != modes[0] for each in modes):
             raise NotProven("some calls of the recorded run were under autocast, and others were not")
-        tensors = [each for given in self._region.given for each in _tensors(given)]
+        tensors = self._tensors()
         for kind in dict.fromkeys(str(fact[3]) for each in tensors for fact in each.facts):
             asked = f'torch.is_autocast_enabled("{kind}")'
             yield (
@@ -192,24 +204,27 @@ class _Text:
                 else f"not {asked}"
             )
 
-    def _without_gradient(self) -> Iterator[str]:
-        """The condition under which nothing needs a gradient, unless the run shows that none comes out."""
+    def _gradients(self) -> Iterator[str]:
+        """The condition under which a gradient is needed as in the run, or none, unless the run shows that none comes
+        out. What goes in tells, where it is all that a result may have its gradient from."""
+        tensors, seen = self._tensors(), self._region.seen
+        needed = [f"{each.text}.requires_grad" for each in tensors if _is_smooth(str(each.facts[0][1]))]
         if self._gradient:
+            if not self._held:
+                yield f"({' or '.join(['not torch.is_grad_enabled()', *needed])})"
             return
         if all(not _is_smooth(str(fact[1])) for each in self._results for fact in each.facts):
             return
         if all(each.kind == ARRAY for each in self._results):
             return
-        tensors = [each for given in self._region.given for each in _tensors(given)]
-        seen = self._region.seen
         if any(one.before.gradients and any(each.facts[n][4] for each in tensors) for n, one in enumerate(seen)):
             return
-        if self._region.owner is not None and not any(each.before.gradients for each in seen):
+        objects = any(each.kind == "object" for each in self._region.given)  # they may hold parameters
+        if objects and not any(each.before.gradients for each in seen):
             yield "not torch.is_grad_enabled()"
-        elif tensors:
-            needed = " or ".join(f"{each.text}.requires_grad" for each in tensors)
-            needed = f"({needed})" if len(tensors) > 1 else needed
-            yield f"not (torch.is_grad_enabled() and {needed})"
+        elif needed:
+            asked = " or ".join(needed)
+            yield f"not (torch.is_grad_enabled() and {f'({asked})' if len(needed) > 1 else asked})"
 
 
 def _tensors(given: Given) -> Iterator[Given]:
