@@ -137,3 +137,34 @@ def test_a_check_is_found_where_there_is_nothing_else_to_find() -> None:
     source = _HELPER.replace("        mask = (x > 1)\n", "").replace("x.masked_scatter(mask, features)", "x * features")
     for asked in ("features[:, 0].sum() == 2", "torch.all(features > 0)", "not (features < 0).any()"):
         assert "torch._assert_async(" in fixed(source.replace("{body}", f'check({asked}, "two")'))[0]
+
+
+@pytest.mark.parametrize(
+    "call", ['check(counted == y.shape[-1], "other")', 'check(msg="other", cond=counted == y.shape[-1])']
+)
+def test_a_method_that_does_nothing_else_is_looked_at(call: str) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+
+def check(cond, msg):
+    if isinstance(cond, torch.Tensor):
+        torch._check_tensor_all(cond)
+    else:
+        torch._check(cond)
+
+
+class Model(nn.Module):
+    def counted(self, x: torch.Tensor, y: torch.Tensor):
+        counted = x.sum()
+        {call}
+        return counted
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor):
+        return self.counted(x, y) * y
+"""
+    after, _ = fixed(source)
+    inputs = ["torch.ones(3), torch.ones(3)", "torch.zeros(3), torch.ones(3)"]
+    behaves(source, after, inputs)
+    compiles(after, inputs, scenarios=_COMPILED)

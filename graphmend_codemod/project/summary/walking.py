@@ -155,6 +155,10 @@ def _display(node: ast.Tuple | ast.List, body: Body, stack: list[Any]) -> None:
 def _expression(node: ast.Expr, body: Body, stack: list[Any]) -> None:
     if type(node.value) is ast.BoolOp:  # `x.sum() > 3 and print(x)`
         _test(node.value, body)
+    elif type(node.value) is ast.Call:
+        for given in (*node.value.args, *(word.value for word in node.value.keywords)):
+            if type(given) is ast.Compare:  # `check(n == x.shape[0], "other sizes")`
+                _test(given, body)
     stack.append(node.value)
 
 
