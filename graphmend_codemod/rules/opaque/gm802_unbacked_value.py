@@ -14,7 +14,8 @@ later may ask for the number while it is traced: then the graph breaks there, or
 TorchScript compiles the code as well, the header says so and TorchScript passes the path by. The operators also take
 what PyTorch does not promise to keep: how a fake tensor gets such a size. `graphmend evaluate` compiles the model and
 says what holds. Inductor computes with 64 bits: a sum or product of such numbers beyond them wraps, where Python's
-integers grow.
+integers grow. A number beside other indices (`x[0, k]`), and where a slice that is written ends (`x[:, :k] = 0`), is
+refused by Dynamo or Inductor, and breaks the graph as before.
 
 `int(x)` takes any number. A number with a fraction is a symbol only where it is kept, and nothing else:
 `stats["loss"] = loss.item()`, an attribute that the module does not read, twice the number. The graph has four whole
