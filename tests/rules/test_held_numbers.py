@@ -130,3 +130,8 @@ def test_a_loaded_buffer_and_one_that_another_method_writes_are_read() -> None:
         assert each != source
         assert fixed(each, select=("GM402",))[0] == each
         assert [finding.declined for finding in checked(each, select=("GM402",)).findings] != []
+
+
+def test_quotients_are_no_integers_and_get_no_path_that_is_never_taken() -> None:
+    before = model("t = torch.tensor([n / 3 for n in x.shape])\nreturn x[: int(t[0])]")
+    assert fixed(before, select=("GM402",))[0] == before

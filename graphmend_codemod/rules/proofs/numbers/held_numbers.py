@@ -275,6 +275,8 @@ class HeldNumbers:
             return Held(f"[{', '.join(parts)}]", 1, sure=sure, asked=needs, once=once)
         if isinstance(given, ast.ListComp):
             rows = isinstance(given.elt, (ast.List, ast.Tuple))
+            if isinstance(given.elt, ast.BinOp) and isinstance(given.elt.op, ast.Div):
+                return None  # never integers: a header that asks for them would not hold
             return Held(text, depth, sure=False, once=once) if rows is (depth == 2) else None
         read = isinstance(given, (ast.Name, ast.Attribute, ast.Subscript)) or is_shape(given)
         method = isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and not all_given(given)
