@@ -93,6 +93,8 @@ class _Caught(Search):
                     if spelled.rpartition(".")[2] not in last:
                         continue
                     via = self._callers.get(self._index.scoped(module, function, spelled) or "")
+                    if via is not None and own is not None:
+                        self._parts(own, via)
                     for ref in function.refs if via is not None else ():
                         self._follow(Step(module, function, own, via or ""), f"{ref.removesuffix('()')}()")
 
@@ -109,6 +111,11 @@ class _Caught(Search):
             if via is not None:
                 return via
         return None
+
+    def _expand(self, step: Step) -> None:
+        super()._expand(step)
+        if step.own is not None and step.function.name == "forward" and self._index.is_module(step.own):
+            self._parts(step.own, step.via)
 
     def _parts(self, owner: str, via: str) -> None:
         """Reach the modules that a class makes for itself: methods call them by more ways than can be followed."""

@@ -496,3 +496,20 @@ def test_a_part_of_another_class_does_not_count(tmp_path: Path) -> None:
     source = _HOLDS.format(held="self.part = Part()", called="self.part(x)").replace("try:", "if True:")
     source = source.replace("        except ValueError:\n            return x * 0\n", f"\n\n{other}")
     assert "torch._assert_async" in fixed_among(tmp_path, source, {})[0]
+
+
+def test_parts_of_parts_count_and_what_a_function_is_given_that_catches(tmp_path: Path) -> None:
+    block = "class Block(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    block += "        self.parts = nn.ModuleDict({'part': Part()})\n\n"
+    block += "    def forward(self, x):\n        return self.parts['part'](x)\n\n\n"
+    deep = _HOLDS.format(held="self.block = Block()", called="self.block(x)")
+    deep = deep.replace("class Model(", f"{block}class Model(")
+    safe = "def safe(function, x):\n    try:\n        return function(x)\n"
+    safe += "    except ValueError:\n        return x * 0\n\n\n"
+    given = _HOLDS.format(held="self.part = Part()\n        self.kept = self.part", called="safe(self.kept, x)")
+    given = given.replace("try:", "if True:").replace("        except ValueError:\n            return x * 0\n", "")
+    for number, source in enumerate([deep, given.replace("class Model(", f"{safe}class Model(")]):
+        (tmp_path / str(number)).mkdir()
+        after, told = fixed_among(tmp_path / str(number), source, {})
+        assert after == source
+        assert any("caught" in each for each in told)
