@@ -206,10 +206,13 @@ def _importable(diagnostic: Diagnostic, site: Site) -> Diagnostic:
     return diagnostic._replace(edit=None, declined=reason)
 
 
+_TOLD = re.compile(r'""".*?"""|^ *#[^\n]*', re.DOTALL | re.MULTILINE)
+
+
 def _written(edit: Edit) -> list[str]:
-    """The text that an edit writes."""
+    """The code that an edit writes, without what docstrings and comments tell."""
     texts = [part for each in edit.replacements for part in each.parts if isinstance(part, str)]
-    return [*texts, *(helper.source for helper in edit.helpers)]
+    return [_TOLD.sub("", text) for text in (*texts, *(helper.source for helper in edit.helpers))]
 
 
 def _needs_torch(scope: Scope, names: set[str]) -> bool:

@@ -152,10 +152,17 @@ def _display(node: ast.Tuple | ast.List, body: Body, stack: list[Any]) -> None:
     stack += node.elts
 
 
+def _sets_up(call: ast.Call) -> bool:
+    """True for `install_hooks(self)`, which may set the instance up."""
+    only = call.args[0] if type(call.func) is ast.Name and len(call.args) == 1 else None
+    return type(only) is ast.Name and only.id == "self"
+
+
 def _expression(node: ast.Expr, body: Body, stack: list[Any]) -> None:
     if type(node.value) is ast.BoolOp:  # `x.sum() > 3 and print(x)`
         _test(node.value, body)
     elif type(node.value) is ast.Call:
+        body.value = body.value or _sets_up(node.value)
         for given in (*node.value.args, *(word.value for word in node.value.keywords)):
             if type(given) is ast.Compare:  # `check(n == x.shape[0], "other sizes")`
                 _test(given, body)

@@ -30,6 +30,10 @@ is called as a whole, in front of its body, and gives a copy of the array, tenso
 while tracing. A size that torch.compile made dynamic breaks the graph there, as before. What these functions warn of
 appears once for each compilation.
 
+**Set-up.** A call such as `install_hooks(self)` of a function that leaves at once where a flag of the module is set,
+and sets the flag itself or in what it calls, sets the module up once. Where that registers hooks or enters a lock,
+Dynamo breaks the graph; the helper has torch.compile call it while it traces, with the same module.
+
 A progress bar that is kept in a name may be told things, so it is left alone. Warnings of deprecated functions and the
 bar itself do not appear from compiled code.
 """
@@ -146,6 +150,25 @@ def computed(site: Site, statement: ast.Assign | ast.AugAssign | ast.Return) -> 
         return None
     message = f"computes a constant with a call that Dynamo does not trace: `{speculation.short(found[0].node)}`"
     return judged(message, lambda: computed_arrays.edit(site, statement, found))
+
+
+def _sets_up(node: ast.Expr) -> bool:
+    """True for `install(self)`: a look at the node alone."""
+    call = node.value
+    named = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and len(call.args) == 1
+    return named and isinstance(call.args[0], ast.Name)  # type: ignore[attr-defined]
+
+
+@rule.on(ast.Expr, candidate="value", when=_sets_up)
+def once(site: Site, statement: ast.Expr) -> Diagnostic | None:
+    """`install_hooks(self)`, which does nothing where a flag of the module says that it has been done."""
+    from graphmend_codemod.rules.proofs.constants import set_ups  # a commit hook waits for it
+
+    found = set_ups.set_up(site, statement)
+    if found is None:
+        return None
+    message = f"sets the module up once, which Dynamo does not trace: `{speculation.short(found.call)}`"
+    return judged(message, lambda: set_ups.edit(site, statement, found))
 
 
 def _message(call: ast.expr) -> str:

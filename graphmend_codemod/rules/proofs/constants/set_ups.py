@@ -1,0 +1,148 @@
+"""Calls that set a module up once, which torch.compile can do while it traces: `install_hooks(self)`.
+
+The function leaves at once where a flag of the module is set, and sets that flag, itself or in a function that it
+calls. So whoever calls it first sets the module up, and calls after that do nothing: that compiled code finds it done
+makes no difference. Dynamo breaks the graph where such a function registers hooks or enters a lock. A helper that is
+marked as constant is run by Dynamo itself, with the module, while it traces.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
+from graphmend_codemod.analysis.patterns import is_literal, is_name
+from graphmend_codemod.analysis.scope import body_of, parameters, walk_scope
+from graphmend_codemod.core.findings import Edit, Helper
+from graphmend_codemod.rules.framework.edits import CONSTANT, two_paths
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.logging.log_guard import predicate
+from graphmend_codemod.rules.proofs.untraced.other_files import calls_of
+
+_DEEP = 4
+_COMMENT = "# What sets the module up once does so while torch.compile traces."
+
+
+class SetUp(NamedTuple):
+    """A call that sets its only argument up, unless that has been done."""
+
+    call: ast.Call
+    name: str
+
+
+def set_up(site: Site, statement: ast.Expr) -> SetUp | None:
+    """`install_hooks(self)`, where Dynamo does not trace what the function does."""
+    call = statement.value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.keywords or len(call.args) != 1:
+        return None
+    if not isinstance(call.args[0], ast.Name):
+        return None
+    qualified = site.resolve(call.func)
+    found = _defined(site, qualified) if qualified is not None else None
+    if found is None:
+        return None
+    calls, function = found
+    flag = _flag_of(function)
+    if flag is None:
+        return None
+    reached = list(_reached(calls, function))
+    sets = any(_sets(part, flag) for each in reached for part in walk_scope(each.node))
+    untraced = any(_is_untraced(part) for each in reached for part in walk_scope(each.node))
+    return SetUp(call, call.func.id) if sets and untraced else None
+
+
+def _defined(site: Site, qualified: str) -> tuple[ModuleCalls, Definition] | None:
+    """A function of the project, with the calls in its file."""
+    index, own = site.evaluator.scope.index, f"{site.summary.name}."
+    if index.function(qualified) is None:
+        return None
+    calls: ModuleCalls | None
+    if qualified.startswith(own):
+        calls, name = calls_in(site.source.text), qualified.removeprefix(own)
+    else:
+        home = index.home(qualified)
+        calls, name = (calls_of(home[0].text), home[1]) if home is not None else (None, "")
+    named = (each for each in calls.definitions.values() if each.qualname == name) if calls is not None else iter(())
+    function = next(named, None)
+    return (calls, function) if calls is not None and function is not None else None
+
+
+def edit(site: Site, statement: ast.Expr, found: SetUp) -> Edit:
+    """The helper in the place of the call while torch.compile traces. NotProven where none can stand in the file."""
+    if site.evaluator.scope.is_local(found.name) or site.scripted:
+        raise NotProven(f"`{found.name}` means something else outside of this function")
+    asked = predicate(site)
+    if asked is None:
+        raise NotProven("the name `torch` means something else here")
+    name = site.free_name(f"_{found.name.strip('_')}_while_tracing")
+    source = (
+        f"@{CONSTANT.name}\n"
+        f"def {name}(module):\n"
+        f'    """`{found.name}`, which torch.compile calls itself while it traces."""\n'
+        f"    {found.name}(module)"
+    )
+    lines = [_COMMENT, f"{name}({site.text(found.call.args[0])})"]
+    helpers = (*asked.helpers, CONSTANT, Helper(name, source, since="compiler.assume_constant_result"))
+    return two_paths(site, statement, [asked.text], lines, imports=asked.imports, helpers=helpers)
+
+
+def _flag_of(function: Definition) -> str | None:
+    """The attribute of its only parameter that a function asks for first, to leave where it is set."""
+    node = function.node
+    given = [each.arg for each in parameters(node)]
+    if isinstance(node, ast.AsyncFunctionDef) or node.decorator_list or len(given) != 1 or function.owner:
+        return None
+    if any(isinstance(each, ast.Return) and each.value is not None for each in walk_scope(node)):
+        return None
+    first = body_of(node)[0]
+    leaves = isinstance(first, ast.If) and len(first.body) == 1 and isinstance(first.body[0], ast.Return)
+    return _asked(first.test, given[0]) if leaves and not first.orelse else None  # type: ignore[attr-defined]
+
+
+def _asked(test: ast.expr, name: str) -> str | None:
+    """`ready` for `x.ready` and for `getattr(x, "ready", False)`."""
+    if isinstance(test, ast.Attribute):
+        return test.attr if is_name(test.value, name) else None
+    if not isinstance(test, ast.Call) or not is_name(test.func, "getattr") or len(test.args) != 3:
+        return None
+    owner, attribute, default = test.args
+    plain = is_name(owner, name) and isinstance(default, ast.Constant) and not default.value
+    return (
+        attribute.value if plain and isinstance(attribute, ast.Constant) and isinstance(attribute.value, str) else None
+    )
+
+
+def _reached(calls: ModuleCalls, function: Definition) -> Iterator[Definition]:
+    """The function, and those of its file that it calls by their names, directly or not."""
+    todo, seen = [(function, 0)], {function.key}
+    while todo:
+        each, depth = todo.pop()
+        yield each
+        for part in walk_scope(each.node):
+            callee = (
+                calls.callee(each, part) if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) else None
+            )
+            if callee is not None and callee.key not in seen and depth < _DEEP:
+                seen.add(callee.key)
+                todo.append((callee, depth + 1))
+
+
+def _sets(node: ast.AST, flag: str) -> bool:
+    """True for `x.ready = True` and `setattr(x, "ready", True)`."""
+    if isinstance(node, ast.Call):
+        named = is_name(node.func, "setattr") and len(node.args) == 3 and is_literal(node.args[1], flag)
+        return named and is_literal(node.args[2], True)
+    if not isinstance(node, ast.Assign) or not is_literal(node.value, True):
+        return False
+    return any(isinstance(each, ast.Attribute) and each.attr == flag for each in node.targets)
+
+
+def _is_untraced(node: ast.AST) -> bool:
+    """True for a hook that is registered, and for a lock that is entered."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr.startswith("register_") and node.func.attr.endswith("_hook")
+    entered = [item.context_expr for item in node.items] if isinstance(node, ast.With) else []
+    return any(isinstance(each, (ast.Name, ast.Attribute)) for each in entered)
