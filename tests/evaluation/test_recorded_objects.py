@@ -210,6 +210,48 @@ def test_a_gradient_of_what_is_not_given_is_left_alone(tmp_path: Path) -> None:
     assert "needs a gradient, and nothing that goes into it does" in found.reasons
 
 
+def test_a_method_of_an_object_that_may_hold_what_goes_in_is_left_alone(tmp_path: Path) -> None:
+    """The operator is given other tensors than those which the object holds."""
+    before = """
+class Line:
+    def __init__(self, slope):
+        self.slope = slope
+
+    def at(self, x):
+        return x * self.slope
+
+
+@torch.compiler.disable
+def outside(f, x):
+    return f(x)
+
+
+def run(f, x):
+    y = outside(f, x)
+    return y + 1
+"""
+    init = "self.line = Line(torch.ones(4, requires_grad=True))"
+    shapes: Any = lambda: [(torch.randn(3, 4, requires_grad=True),), (torch.randn(5, 4, requires_grad=True),)]  # noqa: E731
+    found = Recorded(tmp_path, model_with("return run(self.line.at, x)", before, init), shapes, gradients=True)
+    assert "`f` is bound to an object that may hold what needs a gradient" in found.reasons
+    assert "_y_operator" not in found.after
+
+
+def test_a_result_that_is_written_later_has_its_gradient(tmp_path: Path) -> None:
+    """The operator compares what a gradient gives it with what it gave."""
+    before = OUTSIDE.format("x", "x.sin()")
+    shapes: Any = lambda: [(torch.randn(3, 4, requires_grad=True),), (torch.randn(5, 4, requires_grad=True),)]  # noqa: E731
+    found = Recorded(
+        tmp_path, model_with("y = outside(x * 2)\ny.mul_(3)\nreturn y + 1", before), shapes, gradients=True
+    )
+    assert "_recorded_function" in found.after, found.reasons
+    for backend in ("eager", "aot_eager"):
+        x, z = (torch.ones(7, 4, requires_grad=True) for _ in range(2))
+        one_graph(found.model(), x, backend=backend).sum().backward()
+        found.model()(z).sum().backward()
+        assert torch.allclose(grad_of(x), grad_of(z)), backend
+
+
 def test_a_call_that_needs_no_gradient_of_what_is_given_takes_the_author_s_path(tmp_path: Path) -> None:
     shapes: Any = lambda: [(torch.randn(3, 4, requires_grad=True),), (torch.randn(5, 4, requires_grad=True),)]  # noqa: E731
     found = Recorded(tmp_path, model_with("y = outside(x)\nreturn y + 1", _HIDDEN), shapes, gradients=True)

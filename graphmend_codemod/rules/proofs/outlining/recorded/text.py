@@ -15,6 +15,7 @@ from graphmend_codemod.rules.proofs.outlining.recorded.sizes import Given, Sizes
 from graphmend_codemod.rules.proofs.outlining.texts import recorded as texts
 
 _COMMENT = "# What this gives is known from {} calls of a recorded run: torch.compile calls it as one operator."
+_BOUND = frozenset({"builtins.method", "functools.partial"})
 _DTYPES = frozenset(
     "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex32 complex64 complex128".split()
 )
@@ -47,7 +48,11 @@ class _Text:
         self._promises = [self._promise(each) for each in self._results]
 
     def _check_gradient(self) -> None:
-        """NotProven where a result needed a gradient that nothing did which goes in: a function may hold parameters."""
+        """NotProven where a result needed a gradient that nothing did which goes in: a function may hold parameters, or
+        the tensors themselves that go in, and what the operator gives it would be others."""
+        for given in self._region.given if self._gradient else ():
+            if any(fact[0] == "object" and fact[1] in _BOUND for fact in given.facts):
+                raise NotProven(f"`{given.text}` is bound to an object that may hold what needs a gradient")
         for number in range(self._count if not self._held else 0):
             results = [each.facts[number] for each in self._results]
             needed = any(fact[0] == TENSOR and fact[4] for fact in results)

@@ -245,7 +245,7 @@ GRADIENT = """
             ctx.count = len(tensors)
             ctx.smooth = [each.is_floating_point() or each.is_complex() for each in output[0]]
             ctx.states = len(output[1])
-            ctx.save_for_backward(*tensors, *output[1], *output[0])
+            ctx.save_for_backward(*tensors, *output[1], *(each.clone() for each in output[0]))  # may be written later
 
         def differentiate(ctx, grads, _):
             grads = [each for each, smooth in zip(grads, ctx.smooth) if smooth]
