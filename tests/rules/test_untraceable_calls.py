@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tests.tools.behaviour import behaves
-from tests.tools.compiled import compiles
+from tests.tools.compiled import compiled_differences, compiles
 from tests.tools.fixes import checked, declined, fixed, noop, transformed
 from tests.tools.observe import Scenario
 
@@ -310,3 +310,28 @@ def test_an_old_constructor_of_an_array_that_somebody_else_has_is_left_alone(arr
     source = _OLD.format(body=body.format(array) + "        x = x * torch.as_tensor(a + b[:4])")
     assert "get_default_dtype" not in fixed(source)[0]
     assert "get_default_dtype" in fixed(source.replace(array, "np.ones(8)"))[0]
+
+
+_GENERATOR = """
+import random
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.own = random.Random(0)
+
+    def forward(self, x: torch.Tensor):
+        return x * random.random() + self.own.random()
+"""
+
+
+def test_a_generator_of_its_own_is_not_traced_beside_a_number_of_pythons() -> None:
+    declined(_GENERATOR, because="a number of `random.Random` once and for all")
+    traced = _GENERATOR.replace("random.random() +", "random.uniform(0.0, 1.0) +")
+    inputs = ["torch.ones(2)"] * 2
+    wrong = list(compiled_differences(traced, inputs, state=False))
+    assert wrong, "torch draws it in each call by now: the reason is gone"

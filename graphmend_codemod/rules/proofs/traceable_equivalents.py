@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_name, only_target, reads_name
-from graphmend_codemod.analysis.scope import dotted, walk_scope
+from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.analysis.speculation import is_loud_property, short
 from graphmend_codemod.analysis.torch_api import CLOCKS, VARIABLE
 from graphmend_codemod.core.findings import Helper
@@ -212,6 +213,9 @@ def _uniform(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
     compared = (part for part in ast.walk(statement) if isinstance(part, ast.Compare))
     if any(part is call for each in compared for part in ast.walk(each)):
         raise NotProven("a test reads the number; manually draw it before compiled code, and pass in what is decided")
+    made = (part for part in walk(tree_of(site.source.text)) if isinstance(part, ast.Call))
+    if any(site.resolve_global(each.func) == "random.Random" for each in made):
+        raise NotProven("torch 2.13 draws a number of `random.Random` once and for all where it traces this, too")
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     if owner is None or call.args or call.keywords:
         raise NotProven("manually import `random` itself and draw with `random.uniform(0.0, 1.0)`")
