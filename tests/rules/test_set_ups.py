@@ -94,6 +94,7 @@ def _loaded(source: str) -> types.ModuleType:
     return module
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("model", ["", _BEFORE_USE], ids=["in a decorator", "after a layer has run"])
 def test_hooks_are_registered_once_in_one_graph(model: str) -> None:
     source = _SOURCE if not model else _SOURCE[: _SOURCE.index("class Model")] + model
