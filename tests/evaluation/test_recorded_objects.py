@@ -237,6 +237,32 @@ def run(f, x):
     assert "_y_operator" not in found.after
 
 
+def test_an_object_that_holds_tensors_in_a_tuple_is_left_alone(tmp_path: Path) -> None:
+    before = """
+@torch.compiler.disable
+def outside(slopes, x):
+    return x * slopes[0]
+
+
+class Line:
+    def __init__(self, slope):
+        self.slopes = (slope,)
+
+    def run(self, x):
+        y = outside(self.slopes, x)
+        return y + 1
+"""
+    init = "self.slope = nn.Parameter(torch.ones(4))"
+    forward = "z = Line(self.slope * 2).run(x)\nreturn z + 1"
+    found = recorded(tmp_path, forward, [(3, 4), (5, 4)], before=before, init=init, gradients=True)
+    assert "`self` is no module, and may hold what needs a gradient" in found.reasons
+    model: Any = found.model()
+    torch.compiler.reset()
+    compiled: Any = torch.compile(model, backend="aot_eager")
+    compiled(torch.ones(7, 4)).sum().backward()
+    assert torch.equal(grad_of(model.slope), torch.full((4,), 14.0))
+
+
 def test_a_result_that_is_written_later_has_its_gradient(tmp_path: Path) -> None:
     """The operator compares what a gradient gives it with what it gave."""
     before = OUTSIDE.format("x", "x.sin()")

@@ -202,6 +202,8 @@ class Region:
             if given.kind != "object" or not any(each[4] for each in given.facts if len(each) > 4):
                 if given.text == self.owner:  # no module: the attributes that are known
                     found.update(self._attributes(given.text))
+                    if "" in found:
+                        raise NotProven(f"`{given.text}` is no module, and may hold what needs a gradient")
                 continue
             _check_traced(given.text, given.facts[0])
             attributes = self._attributes(given.text) if given.text == self.owner else {"": None}
@@ -224,6 +226,8 @@ class Region:
                 found[""] = None  # a method or property, which may read anything
             elif fact[0] == TENSOR and fact[4]:
                 found[name] = None
+            elif fact[0] in ("list", "tuple") and any(each[0] == TENSOR and each[4] for each in tensors_of(fact)):
+                found[""] = None
             elif fact[0] == "object" and fact[4]:
                 _check_traced(name, fact)
                 found[f"*{name}.parameters()"] = None
