@@ -72,10 +72,20 @@ class _Caught(Search):
                 if self._catches(module, function, own, by, traced=known is not None):
                     via = f"`{by}` in {function.qualname} ({module.summary.path})"
                     self._follow(Step(module, function, own, via), used)
-                    if own is not None and known is not None and used.partition(".")[0] in (CALLED, "self", "self()"):
+                    if own is not None and known is not None and self._may_call_parts(own, used, by):
                         self._parts(own, via)
                     for name in (function.qualname, function.outer) if used == CALLED else ():
                         self._callers[f"{module.summary.name}.{name}"] = via
+
+    def _may_call_parts(self, owner: str, used: str, by: str) -> bool:
+        """True for what may call any module that an instance holds; its own methods are followed by themselves.
+
+        A method that is not implemented says so itself, whatever its parts do.
+        """
+        root, _, name = used.removesuffix("()").partition(".")
+        if root not in (CALLED, "self") or by == "except NotImplementedError":
+            return False
+        return root == CALLED or not name or self._index.find_method(owner, name) is None
 
     def _follow_given(self) -> None:
         """Follow what is given to functions that call it where an exception may be caught, and what they decorate."""
@@ -112,11 +122,6 @@ class _Caught(Search):
                 return via
         return None
 
-    def _expand(self, step: Step) -> None:
-        super()._expand(step)
-        if step.own is not None and step.function.name == "forward" and self._index.is_module(step.own):
-            self._parts(step.own, step.via)
-
     def _parts(self, owner: str, via: str) -> None:
         """Reach the modules that a class makes for itself: methods call them by more ways than can be followed."""
         if (owner, _PARTS) in self._called:
@@ -130,7 +135,7 @@ class _Caught(Search):
             methods = module.methods.get(item.qualname, {})
             for attribute in item.attributes:
                 for made in held_modules(self._index, module, methods.get("__init__"), attribute.value):
-                    self._call_instance(made, via)
+                    self._part(made, via)
                 if attribute.value.kind == "call":
                     self._made_by(module, methods.get("__init__"), attribute.value.spelled, via)
             for method in methods.values():
@@ -148,7 +153,12 @@ class _Caught(Search):
             targets = [self._index.scoped(*made, inner[:-2]) or "" for inner in made[1].refs if inner.endswith("()")]
         for target in targets:
             if self._index.class_summary(target) is not None and self._index.is_module(target):
-                self._call_instance(target, via)
+                self._part(target, via)
+
+    def _part(self, made: str, via: str) -> None:
+        """Reach what a module runs that is called, and its own parts."""
+        self._call_instance(made, via)
+        self._parts(made, via)
 
     def _follows_layers(self) -> bool:
         return True  # those who call `forward` matter here
