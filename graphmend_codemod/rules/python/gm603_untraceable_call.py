@@ -71,7 +71,10 @@ rule = Rule(
             "progress bars and warnings of deprecated functions are dropped, those of what is computed while tracing "
             "appear once per compilation, others kept"
         ),
-        compiled_state="kept; torch.compile notes numbers that it computes among the globals of the file",
+        compiled_state=(
+            "kept; what sets a module up once does so while tracing; torch.compile notes numbers that it computes "
+            "among the globals of the file"
+        ),
     ),
 )
 
