@@ -127,6 +127,11 @@ def test_what_may_do_more_than_once_is_left_alone(old: str, new: str) -> None:
     assert fixed(source, select=("GM603",))[0] == source
 
 
+def test_a_flag_of_the_parts_is_none_of_the_module() -> None:
+    source = _SOURCE.replace('    setattr(model, "_installed", True)', "        layer._installed = True")
+    assert fixed(source, select=("GM603",))[0] == source
+
+
 def test_what_dynamo_traces_is_left_alone() -> None:
     source = _SOURCE.replace("    with _lock:", "    if True:").replace(
         "layer.register_forward_hook(tell)", "layer.told = True"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.patterns import is_literal, is_name
-from graphmend_codemod.analysis.scope import body_of, parameters, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, body_of, parameters, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.rules.framework.edits import CONSTANT, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -49,7 +49,7 @@ def set_up(site: Site, statement: ast.Expr) -> SetUp | None:
     if flag is None:
         return None
     reached = list(_reached(calls, function))
-    sets = any(_sets(part, flag) for each in reached for part in walk_scope(each.node))
+    sets = any(_sets(part, flag, each.node) for each in reached for part in walk_scope(each.node))
     untraced = any(_is_untraced(part) for each in reached for part in walk_scope(each.node))
     return SetUp(call, call.func.id) if sets and untraced else None
 
@@ -130,14 +130,15 @@ def _reached(calls: ModuleCalls, function: Definition) -> Iterator[Definition]:
                 todo.append((callee, depth + 1))
 
 
-def _sets(node: ast.AST, flag: str) -> bool:
-    """True for `x.ready = True` and `setattr(x, "ready", True)`."""
-    if isinstance(node, ast.Call):
-        named = is_name(node.func, "setattr") and len(node.args) == 3 and is_literal(node.args[1], flag)
-        return named and is_literal(node.args[2], True)
-    if not isinstance(node, ast.Assign) or not is_literal(node.value, True):
-        return False
-    return any(isinstance(each, ast.Attribute) and each.attr == flag for each in node.targets)
+def _sets(node: ast.AST, flag: str, function: FunctionNode) -> bool:
+    """True for `x.ready = True` and `setattr(x, "ready", True)` of what the function is given."""
+    owners: list[ast.expr] = []
+    if isinstance(node, ast.Call) and is_name(node.func, "setattr") and len(node.args) == 3:
+        owners = [node.args[0]] if is_literal(node.args[1], flag) and is_literal(node.args[2], True) else []
+    elif isinstance(node, ast.Assign) and is_literal(node.value, True):
+        owners = [each.value for each in node.targets if isinstance(each, ast.Attribute) and each.attr == flag]
+    given = {each.arg for each in parameters(function)}
+    return any(isinstance(each, ast.Name) and each.id in given for each in owners)
 
 
 def _is_untraced(node: ast.AST) -> bool:
