@@ -30,9 +30,9 @@ The setting `guards` chooses: `assert` (default), `skip` (no check in compiled c
 inside `try`, or inside a context manager that may catch, is left alone: its exception is part of the control flow. So
 is one that code anywhere in the project calls where its exception may be caught (also by an exit stack, a `return` in
 `finally`, a decorator, or a function that it is given to), and one in an `except` handler, which compiled code does not
-get to. Around calls, context managers that cannot be looked up are taken to let exceptions through. A handler there that
-always raises again, and changes no attribute, catches nothing: compiled code then raises the check's own error in the
-place of the one that the handler would have made of it.
+get to. Around calls, context managers that cannot be looked up are taken to let exceptions through. A handler there
+that always raises again, and changes no attribute, catches nothing: compiled code then raises the check's own error in
+the place of the one that the handler would have made of it.
 """
 
 from __future__ import annotations
