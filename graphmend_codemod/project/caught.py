@@ -17,8 +17,8 @@ from graphmend_codemod.project.swallowing import function_swallows, manager_swal
 from graphmend_codemod.project.wrappers import wrappers
 
 _ANYTHING = frozenset({"finally", "except", "except Exception", "except BaseException"})
-
 _PARTS = "?parts"
+"""Stands for the modules that an instance makes, among the methods of its class that have been called."""
 
 Caught = Mapping[tuple[str, str, int], str]
 """What catches, in words, by (path, qualname, line) of a function."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis import aliasing, speculation
 from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in
 from graphmend_codemod.analysis.patterns import is_attribute, is_name, last_name, root_of
 from graphmend_codemod.analysis.scope import walk
@@ -68,7 +68,21 @@ def check_layers(site: Site, attribute: str) -> str | None:
     if given is not None:
         made = [ast.Call(ast.Name(given, ast.Load()), [], [])]
     _Layers(site, calls).check(f"self.{attribute}", made)
+    for each in made:
+        _demand_no_write(site, each)
     return given
+
+
+def _demand_no_write(site: Site, made: ast.expr) -> None:
+    """NotProven for `nn.ReLU(inplace=True)` that may get what the loop is given; behind another layer it does not."""
+    if not isinstance(made, ast.Call):
+        return
+    layer = (site.resolve_global(made.func) or "").removeprefix("torch.nn.")
+    position = aliasing.IN_PLACE_LAYER_ARGUMENT.get(layer)
+    if position is not None and aliasing.may_be_true(made, "inplace", position):
+        raise NotProven(f"`{speculation.short(made)}` writes into what it is given")
+    if layer == "Sequential" and made.args:
+        _demand_no_write(site, made.args[0])
 
 
 def _given_class(site: Site, calls: ModuleCalls, owner: str, made: list[ast.expr]) -> str | None:

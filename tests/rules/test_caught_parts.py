@@ -1,0 +1,88 @@
+"""Parts of a module that a method calls inside of `try`, in ways of its own, count as called there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.compiled import compiles
+from tests.tools.fixes import fixed_among
+
+_HOLDS = """
+import functools
+
+import torch
+from torch import nn
+
+
+class Part(nn.Module):
+    def forward(self, x: torch.Tensor):
+        if (x < 0).any():
+            raise ValueError("negative")
+        return x.sqrt()
+
+
+def make():
+    return Part()
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {held}
+
+    def forward(self, x: torch.Tensor):
+        try:
+            return {called}
+        except ValueError:
+            return x * 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("held", "called"),
+    [
+        ("self.part = Part()\n        self.kept = self.part.forward", "self.kept(x)"),
+        ("self.part = Part()\n        self.kept = [self.part]", "self.kept[0](x)"),
+        ("self.part = Part()\n        self.kept = functools.partial(self.part)", "self.kept(x)"),
+        ("self.part = Part()\n        self.kept = lambda x: self.part(x)", "self.kept(x)"),
+        ("self.part = Part()\n        self.all = nn.Sequential(self.part, nn.ReLU())", "self.all(x)"),
+        ("self.all = nn.ModuleDict({'part': Part()})", "self.all['part'](x)"),
+        ("self.part = make()", "self.part(x)"),
+        ("self.part = Part()", "torch.utils.checkpoint.checkpoint(self.part, x, use_reentrant=False)"),
+        ("self.part = Part()", "list(map(self.part, [x]))[0]"),
+        ("self.part = Part()", "list(self.children())[0](x)"),
+    ],
+)
+def test_a_part_that_a_method_calls_in_a_way_of_its_own_counts(tmp_path: Path, held: str, called: str) -> None:
+    source = _HOLDS.format(held=held, called=called)
+    compiles(source, ["torch.tensor([-1.0, 2.0])"], strict=False)
+    after, told = fixed_among(tmp_path, source, {})
+    assert after == source
+    assert any("caught" in each or "`except ValueError` in Model.forward" in each for each in told), told
+
+
+def test_a_part_of_another_class_does_not_count(tmp_path: Path) -> None:
+    other = "class Other(nn.Module):\n    def forward(self, x):\n        try:\n            return self.show(x)\n"
+    other += "        except ValueError:\n            return x\n\n    def show(self, x):\n        return x\n"
+    source = _HOLDS.format(held="self.part = Part()", called="self.part(x)").replace("try:", "if True:")
+    source = source.replace("        except ValueError:\n            return x * 0\n", f"\n\n{other}")
+    assert "torch._assert_async" in fixed_among(tmp_path, source, {})[0]
+
+
+def test_parts_of_parts_count_and_what_a_function_is_given_that_catches(tmp_path: Path) -> None:
+    block = "class Block(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    block += "        self.parts = nn.ModuleDict({'part': Part()})\n\n"
+    block += "    def forward(self, x):\n        return self.parts['part'](x)\n\n\n"
+    deep = _HOLDS.format(held="self.block = Block()", called="self.block(x)")
+    deep = deep.replace("class Model(", f"{block}class Model(")
+    safe = "def safe(function, x):\n    try:\n        return function(x)\n"
+    safe += "    except ValueError:\n        return x * 0\n\n\n"
+    given = _HOLDS.format(held="self.part = Part()\n        self.kept = self.part", called="safe(self.kept, x)")
+    given = given.replace("try:", "if True:").replace("        except ValueError:\n            return x * 0\n", "")
+    for number, source in enumerate([deep, given.replace("class Model(", f"{safe}class Model(")]):
+        (tmp_path / str(number)).mkdir()
+        after, told = fixed_among(tmp_path / str(number), source, {})
+        assert after == source
+        assert any("caught" in each for each in told)
