@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
+from graphmend_codemod.evaluation.rounds import LeftBreak, Round
 from graphmend_evaluation.flags import FlagRow
 from graphmend_evaluation.results import BreakSite, ModelRow
 from graphmend_evaluation.speed.results import SpeedRow
@@ -146,6 +147,7 @@ class Evaluation:
     """One evaluation of a branch. `date` is ISO 8601 in UTC, `seconds` wall time, `versions` of python, torch and more.
 
     `remarks` are lines that a reader should know: models that no source could give, limits that were reached.
+    `rounds` are those of recorded runs, if there were any, and `left_breaks` what the last run still broke at.
     """
 
     repository: str
@@ -162,6 +164,8 @@ class Evaluation:
     seconds: float = 0.0
     graphmend: str = ""
     schema: int = field(default=EVALUATION_SCHEMA)
+    rounds: tuple[Round, ...] = ()
+    left_breaks: tuple[LeftBreak, ...] = ()
 
     @property
     def breaks(self) -> tuple[int, int]:

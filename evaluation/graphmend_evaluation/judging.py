@@ -32,13 +32,12 @@ class Judge:
         after = row.after.counts
         before = row.before.counts
         left = tuple(self._left(site) for site in after.sites) if after is not None else ()
-        known = {each.change for each in left if each.change is not None}
-        places = {(each.site.path, self._base_line(each.site)) for each in left}
+        written = {change.id for each in left if (change := self._written(each.site)) is not None}
+        places = {(each.site.path, self._base_line(each.site)) for each in left if self._written(each.site) is None}
         fixed = []
         for site in before.sites if before is not None and after is not None else ():
             judged = self._at_base(site)
-            gone = judged.change not in known if judged.change is not None else (site.path, site.line) not in places
-            if gone:
+            if judged.change not in written and (site.path, site.line) not in places:
                 fixed.append(judged)
         return ModelEvaluation(row, source, tuple(fixed), left, remembered=remembered)
 
@@ -65,20 +64,30 @@ class Judge:
 
     def _at_base(self, site: BreakSite) -> JudgedSite:
         mark = self._mark(site.path, site.line)
-        file = self._files.get(site.path)
-        change = None
-        if file is not None and mark is not None and not mark.reason:
-            change = next((each.id for each in file.changes if _covers(each, mark)), None)
-        return JudgedSite(site, None if mark is None else mark.rule, change, "")
+        return JudgedSite(site, None if mark is None else mark.rule, self._made_for(mark), "")
 
-    def _left(self, site: BreakSite) -> JudgedSite:
+    def _made_for(self, mark: Mark | None) -> str | None:
+        """The change that was made for a site."""
+        if mark is None or mark.reason or mark.path not in self._files:
+            return None
+        return next((each.id for each in self._files[mark.path].changes if _covers(each, mark)), None)
+
+    def _written(self, site: BreakSite) -> Change | None:
+        """The change that wrote the line of a site of the head."""
         file = self._files.get(site.path)
         change = file.at_head(site.line) if file is not None else None
-        if change is not None and not change.is_support:
+        return None if change is None or change.is_support else change
+
+    def _left(self, site: BreakSite) -> JudgedSite:
+        change = self._written(site)
+        if change is not None:
             return JudgedSite(site, next(iter(change.rules), None), change.id, NOT_FIXED)
         mark = self._mark(site.path, self._base_line(site))
         if mark is None:
             return JudgedSite(site, None, None, NO_RULE)
+        made = self._made_for(mark)  # a compile path that returns leaves the statement behind it as it was
+        if made is not None:
+            return JudgedSite(site, mark.rule, made, NOT_FIXED)
         return JudgedSite(site, mark.rule, None, mark.reason or NOT_ON_BRANCH)
 
     def _mark(self, path: str, line: int) -> Mark | None:

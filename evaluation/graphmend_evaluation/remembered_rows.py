@@ -1,4 +1,4 @@
-"""Rows of an evaluation kept on disk as they are measured, so that an interrupted run can go on where it was."""
+"""Rows and traces of an evaluation, kept on disk as they are made, so that an interrupted run goes on where it was."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from graphmend_codemod.core.cache import own_version
+from graphmend_codemod.trace import document
+from graphmend_codemod.trace.document import Trace, TraceError
 from graphmend_evaluation.results import SCHEMA_VERSION, ModelRow, from_json, to_json
 
 
@@ -43,6 +45,23 @@ class RowMemory:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._replace(self._path(model, _changes(row.before.files, changed)), to_json(row))
             self._replace(self._path(model, "imports"), list(row.before.files))
+
+    def read_trace(self, model: str, changed: Mapping[str, bytes]) -> Trace | None:
+        """The trace that was recorded of `model` with these contents of the changed files, None if there is none."""
+        try:
+            imported = json.loads(self._path(model, "imports").read_text(encoding="utf-8"))
+            return document.read(self._trace_path(model, imported, changed))
+        except (OSError, ValueError, TypeError, TraceError):
+            return None
+
+    def write_trace(self, model: str, changed: Mapping[str, bytes], trace: Trace) -> None:
+        """Keep the trace of a model whose row is kept. A full disk costs the memory, not the run."""
+        with contextlib.suppress(OSError, ValueError):
+            imported = json.loads(self._path(model, "imports").read_text(encoding="utf-8"))
+            self._replace(self._trace_path(model, imported, changed), json.loads(document.as_json(trace)))
+
+    def _trace_path(self, model: str, imported: Iterable[str], changed: Mapping[str, bytes]) -> Path:
+        return self._path(model, f"trace by {own_version()} of {_changes(imported, changed)}")
 
     def _replace(self, path: Path, data: object) -> None:
         handle, name = tempfile.mkstemp(dir=self._folder, suffix=".part")

@@ -52,7 +52,8 @@ class Judgement:
 class Stage:
     """One evaluation. `judge` may be called again when the head has changed: only what that concerns is measured.
 
-    `folder` receives what the child processes write. `memory` keeps rows for a later run.
+    `folder` receives what the child processes write. `memory` keeps rows for a later run. `only_changed` promises that
+    base and head differ in the files that are named as changed, and in nothing else.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Stage:
         policy: Policy = DEFAULT_POLICY,
         jobs: int = 1,
         memory: RowMemory | None = None,
+        only_changed: bool = False,
         progress: Progress = lambda line: None,
     ) -> None:
         self._arms = arms
@@ -70,6 +72,7 @@ class Stage:
         self._policy = policy
         self._jobs = jobs
         self._memory = memory
+        self._only_changed = only_changed
         self._progress = progress
         self._numbers: dict[str, int] = {}
         self._before: dict[str, ModelMeasurement] = {}
@@ -135,7 +138,7 @@ class Stage:
         remembered = row is not None
         if row is None:
             before = self._measure_before(model, policy)
-            same = self._arms.head == self._arms.base
+            same = self._arms.head == self._arms.base or (self._only_changed and not files)
             row = ModelRow(model, before, before if same else self._measure_after(self._arms.head, model, policy))
             if self._memory is not None and row.before.ok and row.after.ok:
                 self._memory.write(model, content, row)

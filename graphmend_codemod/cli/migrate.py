@@ -15,6 +15,8 @@ from graphmend_codemod.core.terminal import say
 if TYPE_CHECKING:
     from graphmend_codemod.core.settings import Settings
 
+ROUNDS = 3
+
 _DESCRIPTION = """\
 Fix a whole repository on a new branch, one commit per rule, and report what
 was fixed and what was not. It starts from the last commit, in a temporary
@@ -24,7 +26,9 @@ if it fails or is interrupted there is no branch.
 Models that are named, configured or found are compiled before and after, in
 child processes: a fix that changes an eager result, breaks compilation or
 does not remove its break is reverted. With --speed they are also timed, and a
-fix that makes one slower is reverted unless --keep-slower is given.
+fix that makes one slower is reverted unless --keep-slower is given. With
+--record, models that still break are recorded, and what broke is fixed by
+what the run shows, round by round.
 This runs the repository's code as you: for code that you do not trust, use
 --no-evaluate or --sandbox.
 """
@@ -38,6 +42,7 @@ examples:
   graphmend migrate --branch compile-fixes && graphmend pr --from compile-fixes
   graphmend migrate ~/src/mymodels --branch compile-whole --select GM1,GM2
   graphmend migrate --model mymodels.zoo:small_bart --model mymodels.zoo:small_t5
+  graphmend migrate --model mymodels.zoo:small_bart --record
   graphmend migrate --dry-run --unsafe-fixes
 """
 
@@ -65,6 +70,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--paths", nargs="+", action="extend", default=[], metavar="PATH", help="limit it to these, relative to REPO"
     )
     models.add_evaluate_option(parser)
+    parser.add_argument(
+        "--record",
+        nargs="?",
+        type=_rounds,
+        const=ROUNDS,
+        default=0,
+        metavar="ROUNDS",
+        help="record the models that still break, compiled and without torch.compile, fix what broke in the run, with "
+        "opaque operators at these places, measure, and do that again as long as it helps, at most ROUNDS times "
+        f"[default: {ROUNDS}]",
+    )
     parser.add_argument("--keep", action="store_true", help="also keep fixes that do not remove a break")
     parser.add_argument("--keep-slower", action="store_true", help="keep fixes that --speed measures as slower")
     models.add_model_options(parser)
@@ -91,6 +107,8 @@ def run(args: argparse.Namespace) -> int:
     from graphmend_codemod.migrate import report as views
     from graphmend_codemod.migrate.migration import MigrationError, MigrationOptions, migrate
 
+    if args.record and args.trace is not None:
+        raise options.CommandError("--record makes traces of its own; leave out --trace, or --record")
     before = rerunning.recorded(args)
     request = MigrationOptions(
         repository=Path(args.repository),
@@ -106,6 +124,7 @@ def run(args: argparse.Namespace) -> int:
         dry_run=args.dry_run,
         jobs=options.workers(args),
         cache=False,  # of a work tree that is gone afterwards nothing needs to be remembered
+        record=args.record,
     )
     try:
         with ProgressLine(sys.stderr) as progress:
@@ -125,6 +144,12 @@ def run(args: argparse.Namespace) -> int:
     if before is not None and outcome.commits and not outcome.dry_run:
         rerunning.rerun_branch(args, before, Path(args.repository), outcome.branch)
     return outcome.exit_code
+
+
+def _rounds(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 100:
+        raise argparse.ArgumentTypeError(f"takes a number of rounds above 0, not {text!r}; name REPO before --record")
+    return int(text)
 
 
 def _settings(args: argparse.Namespace, start: Path) -> Settings:

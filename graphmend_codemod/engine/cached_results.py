@@ -222,12 +222,13 @@ def _edit_to_json(edit: Edit) -> list[Any]:
         edit.whole,
         edit.copies,
         edit.repeats,
+        edit.recorded,
     ]
 
 
 def _edit(row: Sequence[Any]) -> Edit:
-    replacements, imports, helpers, form, scriptable, since, whole, copies, repeats = row
-    _require_text(since, *imports)
+    replacements, imports, helpers, form, scriptable, since, whole, copies, repeats, recorded = row
+    _require_text(since, *imports, *recorded)
     return Edit(
         tuple(Replacement(_span(span), tuple(_part(part) for part in parts)) for span, parts in replacements),
         tuple(imports),
@@ -238,6 +239,7 @@ def _edit(row: Sequence[Any]) -> Edit:
         bool(whole),
         bool(copies),
         bool(repeats),
+        tuple(recorded),
     )
 
 

@@ -14,7 +14,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from graphmend_codemod import __version__
-from graphmend_codemod.evaluation.port import Culprit, Measured, MeasuredVersion, ModelResult, Sites, Trees, Wanted
+from graphmend_codemod.evaluation.port import (
+    Culprit,
+    Measured,
+    MeasuredVersion,
+    ModelResult,
+    RecordedModel,
+    Sites,
+    Trees,
+    Wanted,
+)
+from graphmend_codemod.evaluation.recorder import Recorder
 from graphmend_evaluation import machine, names
 from graphmend_evaluation.changes import Mark
 from graphmend_evaluation.evaluation import DeclinedSite, Evaluation, ModelEvaluation, Ref, Reverted
@@ -44,12 +54,22 @@ class Evaluating:
             memory_bytes=wanted.memory,
             sandbox=wanted.sandbox,
         )
+        memory = RowMemory(trees.memory, trees.base_oid) if wanted.resume else None
         self._stage = Stage(
             WorkTrees(trees.base, trees.head, trees.trial),
             trees.folder / "models",
             policy=self._policy,
             jobs=wanted.jobs,
-            memory=RowMemory(trees.memory, trees.base_oid) if wanted.resume else None,
+            memory=memory,
+            only_changed=bool(wanted.rounds),
+            progress=progress,
+        )
+        self._recorder = Recorder(
+            trees.head,
+            trees.folder / "recorded",
+            policy=self._policy,
+            jobs=wanted.jobs,
+            memory=memory,
             progress=progress,
         )
         self._gathered: Gathered | None = None
@@ -62,7 +82,8 @@ class Evaluating:
 
     def verdict(self, sites: Sites, changed: Sequence[str]) -> Measured:
         """See `port.Judge.verdict`; paths are relative to the trees."""
-        gathered = self._gather(changed)
+        found = {finding.path for finding, _ in sites.left} if self._wanted.rounds else set()
+        gathered = self._gather(sorted({*changed, *found}))
         self._names = {names.shown(model.name): model.name for model in gathered.models}
         judgement = self._renamed(self._stage.judge(gathered.models, changed, _marks(sites)))
         self._remarks.update(dict.fromkeys((*gathered.remarks, *judgement.remarks)))
@@ -92,6 +113,10 @@ class Evaluating:
         return replace(
             judgement, models=tuple(models), culprits=tuple(culprits), remarks=tuple(map(text, judgement.remarks))
         )
+
+    def record(self, models: Sequence[str], changed: Sequence[str]) -> tuple[RecordedModel, ...]:
+        """See `port.Judge.record`."""
+        return self._recorder.record({shown: self._names.get(shown, shown) for shown in models}, changed)
 
     def finish(self, measured: Measured) -> Measured:
         """See `port.Judge.finish`."""

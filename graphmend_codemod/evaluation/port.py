@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from graphmend_codemod.core import extras
 from graphmend_codemod.core.findings import Finding
+from graphmend_codemod.evaluation.rounds import LeftBreak, Round
 
 if TYPE_CHECKING:
+    from graphmend_codemod.trace.document import Trace
     from graphmend_evaluation.evaluation import Evaluation
 
 
@@ -29,7 +31,8 @@ class Wanted:
     `named` are `package.module:factory`, `configured` says that they come from the settings. `from_tests` are
     arguments for pytest; None runs no tests. `timeout` is in seconds a model, `memory` in bytes, `speed_budget` about
     how many seconds a model may be timed. `sandbox` runs them in bubblewrap. `revert_slower` asks which fixes make a
-    timed model slower.
+    timed model slower. `rounds` is how often models that still break may be recorded and fixed; then `from_tests` and
+    `huggingface` look for models of every file with a finding, changed or not.
     """
 
     named: tuple[str, ...] = ()
@@ -48,6 +51,7 @@ class Wanted:
     revert_slower: bool = False
     xla_python: Path | None = None
     resume: bool = True
+    rounds: int = 0
 
     @property
     def anything(self) -> bool:
@@ -156,12 +160,30 @@ class Measured:
         evaluation = None if self.evaluation is None else replace(self.evaluation, remarks=remarks)
         return replace(self, remarks=remarks, evaluation=evaluation)
 
+    def telling(self, rounds: tuple[Round, ...], left: tuple[LeftBreak, ...]) -> Measured:
+        """The same with the rounds of recorded runs in the report of the evaluation."""
+        if self.evaluation is None or not (rounds or left):
+            return self
+        return replace(self, evaluation=replace(self.evaluation, rounds=rounds, left_breaks=left))
+
+
+@dataclass(frozen=True)
+class RecordedModel:
+    """A model and the trace of its recorded calls, which is None where `message` says why there is none."""
+
+    model: str
+    trace: Trace | None
+    message: str = ""
+
 
 class ModelMeasurer(Protocol):
     """Measures the models."""
 
     def verdict(self, sites: Sites, changed: Sequence[str]) -> Measured:
         """The models as the trees are now, and the changes that must go. May be asked again."""
+
+    def record(self, models: Sequence[str], changed: Sequence[str]) -> tuple[RecordedModel, ...]:
+        """Recorded runs of models of the last verdict, named as there, with the code of the head as it is now."""
 
     def finish(self, measured: Measured) -> Measured:
         """A verdict with all that takes long: speed, other views, advice. May be asked again, after another verdict."""

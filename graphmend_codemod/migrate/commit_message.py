@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from graphmend_codemod.core.findings import Finding, Safety
 from graphmend_codemod.evaluation.port import MeasuredVersion, ModelResult
-from graphmend_codemod.migrate.outcome import Migration, TakenBack
+from graphmend_codemod.migrate.outcome import Migration, RuleCommit, TakenBack
+from graphmend_codemod.reporting.recorded import holds_for
 from graphmend_codemod.reporting.report import plural
 from graphmend_codemod.reporting.rules import cost, explanation, summary
 from graphmend_codemod.rules.framework.rule import Rule
@@ -16,17 +17,24 @@ from graphmend_codemod.rules.framework.rule import Rule
 _WIDTH = 72
 
 
-def subject(rule: Rule, applied: Sequence[Finding], files: Collection[str]) -> str:
-    """`graphmend: GM101 select with torch.where instead of branching (12 sites, 5 files)`."""
-    return f"graphmend: {rule.code} {rule.title} ({plural(len(applied), 'site')}, {plural(len(files), 'file')})"
+def subject(rule: Rule, applied: Sequence[Finding], files: Collection[str], run: int = 0) -> str:
+    """`graphmend: GM101 select with torch.where instead of branching (12 sites, 5 files)`.
+
+    `run` counts the recorded runs up to the one that the sites broke in, and is part of it unless it is 0.
+    """
+    recorded = f", from recorded run {run}" if run else ""
+    count = f"({plural(len(applied), 'site')}, {plural(len(files), 'file')})"
+    return f"graphmend: {rule.code} {rule.title}{recorded} {count}"
 
 
-def message(rule: Rule, applied: Sequence[Finding], files: Collection[str], outcome: Migration, version: str) -> str:
+def message(commit: RuleCommit, outcome: Migration, version: str) -> str:
     """The whole message, its body wrapped at 72 columns."""
-    models = outcome.models
-    blocks = [subject(rule, applied, files), _filled(_sentence(summary(rule)))]
+    models, rule, applied = outcome.models, commit.rule, commit.applied
+    blocks = [commit.subject, _filled(_sentence(summary(rule)))]
     blocks += [_paragraph(block) for block in re.split(r"\n\s*\n", explanation(rule)) if block.strip()]
     blocks.append(_filled(_safety(rule, applied)))
+    if commit.round:
+        blocks += _recorded(commit)
     if models:
         blocks.append("\n".join(_measured(models)))
     taken = [each for each in outcome.taken_back if each.finding.code == rule.code]
@@ -74,6 +82,22 @@ def _safety(rule: Rule, applied: Sequence[Finding]) -> str:
         "Why it is safe: in eager mode outputs, gradients, exceptions, logs and state are exactly what they were. "
         f"{compiled}"
     )
+
+
+def _recorded(commit: RuleCommit) -> Iterator[str]:
+    """What the fixes owe to a run, and for which calls operators hold."""
+    yield _filled(
+        f"The sites broke graphs in recorded run {commit.round} of the models below (`graphmend migrate --record`), "
+        "compiled and without torch.compile."
+    )
+    operators = [(finding, holds) for finding in commit.applied if (holds := holds_for(finding))]
+    if operators:
+        said = "What these operators give is known for calls like the recorded ones; others take the author's path:"
+        lines = [_filled(said)]
+        for finding, holds in operators:
+            words = textwrap.wrap("; ".join(holds), _WIDTH - 4, break_long_words=False, break_on_hyphens=False)
+            lines += [f"  {finding.path}:{finding.span.start_line}", *(f"    {each}" for each in words)]
+        yield "\n".join(lines)
 
 
 def _measured(models: Sequence[ModelResult]) -> Iterator[str]:

@@ -27,4 +27,7 @@ def what_would_help(outcome: Migration) -> Iterator[str]:
     named = [each for each in outcome.remaining if each.declined and "annotate" in each.declined]
     if named:
         yield f"{plural(len(named), 'site')} without a known type: add the annotations that the reasons name"
+    broken = [each.model for each in outcome.models if each.after.breaks]
+    if broken and not (outcome.rounds or outcome.left_breaks):
+        yield f"--record would record {plural(len(broken), 'model')}, and fix what only a run can tell"
     yield "`graphmend trace -- python your_script.py` shows which sites break in a real run, and what they cost"

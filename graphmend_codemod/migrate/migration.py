@@ -15,22 +15,22 @@ from pathlib import Path
 
 from graphmend_codemod import __version__
 from graphmend_codemod.core.errors import SettingsError
-from graphmend_codemod.core.findings import Finding, why_left
 from graphmend_codemod.core.interruption import interruptible, uninterrupted
 from graphmend_codemod.core.report_folder import report_folder
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.evaluation import port
 from graphmend_codemod.evaluation.model_modules import missing_module
-from graphmend_codemod.evaluation.port import Measure, Measured, MeasuringError, ModelMeasurer, Sites, Trees, Wanted
+from graphmend_codemod.evaluation.port import Measure, Measured, MeasuringError, Wanted
 from graphmend_codemod.migrate import commit_message
 from graphmend_codemod.migrate import report as views
 from graphmend_codemod.migrate.outcome import Migration, RuleCommit, TakenBack
 from graphmend_codemod.migrate.per_rule import Engine, Fixed, Step, fix_rule_by_rule
+from graphmend_codemod.migrate.proving import Proving
+from graphmend_codemod.migrate.recorded_rounds import Told
 from graphmend_codemod.migrate.revert import TakingBack
 from graphmend_codemod.migrate.shared_session import reading_once
 from graphmend_codemod.migrate.traced import with_trace
 from graphmend_codemod.repository.checkout import Checkout, open_checkout, remarks, require_identity, resolve_commit
-from graphmend_codemod.repository.checkout_state import changed_meanwhile, checkout_state
 from graphmend_codemod.repository.commits import Changes, create_branch, require_new_branch, write_commits
 from graphmend_codemod.repository.git import RepositoryError, without_git_environment
 from graphmend_codemod.repository.worktree import (
@@ -42,11 +42,6 @@ from graphmend_codemod.repository.worktree import (
 )
 
 Progress = Callable[[str], None]
-
-# Each round takes back what the one before has shown; a fix that stays in spite of it goes with its function, its file.
-_MOST_VERDICTS = 5
-# Each may take minutes a model.
-_MOST_TIMINGS = 2
 
 
 class MigrationError(Exception):
@@ -61,6 +56,7 @@ class MigrationOptions:
     it. `settings` gives the settings at a path of the work tree. `wanted` says which models to evaluate; those it names
     replace the configured ones. With `evaluate` None, models are evaluated where torch is installed, or if some were
     asked for. `keep` leaves fixes that do not earn their place, `keep_slower` those that make a timed model slower.
+    `record` is how often models that still break may be recorded and fixed once more.
     `branch` is named after the day, and `report` lies in the repository's git directory, when they are None.
     """
 
@@ -77,6 +73,7 @@ class MigrationOptions:
     dry_run: bool = False
     jobs: int = 1
     cache: bool = True
+    record: int = 0
 
 
 def migrate(
@@ -108,7 +105,7 @@ def migrate(
         with temporary_folder() as folder, worktree(checkout, base, folder, only=only) as tree:
             run = _Run(options, checkout, tree, folder, heedful)
             fixed = run.fix(engine or reading_once())
-            fixed, measured = run.prove(fixed, branch, measure or port.measure)
+            fixed, measured, told = run.prove(fixed, branch, measure or port.measure)
             if tree.submodules:
                 noted = (*noted, f"submodules are not migrated: {', '.join(tree.submodules)}")
             outcome = Migration(
@@ -126,6 +123,8 @@ def migrate(
                 unsafe_fixes=run.settings.unsafe_fixes,
                 dry_run=options.dry_run,
                 report=report,
+                rounds=told.rounds,
+                left_breaks=told.left,
             )
             heedful("committing")
             return _write(outcome, checkout, tree, fixed.steps)
@@ -186,7 +185,8 @@ class _Run:
         )
 
     def _require_evaluation(self) -> None:
-        if port.can_evaluate() or self._options.evaluate or self._options.wanted.anything:
+        options = self._options
+        if port.can_evaluate() or options.evaluate or options.record or options.wanted.anything:
             port.require_evaluation(self._wanted)
             self._require_models()
             return
@@ -199,89 +199,33 @@ class _Run:
             if missing is not None:
                 raise MigrationError(missing)
 
-    def prove(self, fixed: Fixed, branch: str, measure: Measure) -> tuple[Fixed, Measured]:
+    def prove(self, fixed: Fixed, branch: str, measure: Measure) -> tuple[Fixed, Measured, Told]:
         """Evaluate the models before and after, and take back the fixes that do not earn their place."""
-        if not self._wanted.anything:
-            return fixed, Measured()
-        with contextlib.ExitStack() as stack:
-            state = checkout_state(self._checkout)
-            judge = measure(self._trees(fixed, branch, stack), self._wanted, self._progress)
-            fixed, measured = self._verdicts(fixed, judge)
-            measured = judge.finish(measured)
-            for _ in range(_MOST_TIMINGS):
-                if not measured.slower or self._taking_back is None:
-                    break
-                remaining = self._taking_back.without(fixed, measured.slower)
-                if remaining == fixed:
-                    break
-                fixed, measured = self._verdicts(remaining, judge)
-                measured = judge.finish(measured)
-            return fixed, measured.noting(changed_meanwhile(state, checkout_state(self._checkout)))
-
-    def _verdicts(self, fixed: Fixed, judge: ModelMeasurer) -> tuple[Fixed, Measured]:
-        known: set[port.Culprit] = set()
-        for _ in range(_MOST_VERDICTS):
-            measured = judge.verdict(self._sites(fixed), self._changed(fixed))
-            new = set(measured.culprits)
-            if not new or self._options.keep or self._taking_back is None:
-                break
-            remaining = self._taking_back.without(fixed, measured.culprits)
-            if remaining == fixed and new <= known:
-                break
-            known |= new
-            fixed = remaining
-        return fixed, measured
-
-    def _trees(self, fixed: Fixed, branch: str, stack: contextlib.ExitStack) -> Trees:
-        head = self.settings.root
-        inside = head.relative_to(self._tree.root)
-        folders = [head, head]
-        if fixed.steps:
-            for number, name in enumerate(("base", "trial")):
-                folder = self._folder / name
-                folder.mkdir()
-                tree = stack.enter_context(worktree(self._checkout, self._tree.commit, folder))
-                folders[number] = tree.root / inside
-        return Trees(
-            base=folders[0],
-            head=head,
-            trial=folders[1],
-            folder=self._folder / "measured",
-            memory=self._checkout.common / "graphmend" / "rows",
-            repository=self._checkout.name,
-            base_name=self._tree.commit.name,
-            base_oid=self._tree.commit.oid,
-            head_name=branch,
+        if self._taking_back is None:
+            return fixed, Measured(), Told()
+        proving = Proving(
+            self._checkout,
+            self._tree,
+            self._folder,
+            self.settings,
+            self._wanted,
+            self._taking_back,
+            self._paths() or (self._start,),
+            self._options.keep,
+            self._progress,
         )
-
-    def _sites(self, fixed: Fixed) -> Sites:
-        """Findings as the evaluation knows files: by their paths from the project's root."""
-        applied = [finding for step in fixed.steps for finding in step.applied]
-        return Sites(
-            tuple(self._inside(finding) for finding in applied),
-            tuple((self._inside(finding), why_left(finding)) for finding in fixed.remaining),
-        )
-
-    def _inside(self, finding: Finding) -> Finding:
-        return finding._replace(path=finding.path.removeprefix(self._prefix))
-
-    def _changed(self, fixed: Fixed) -> list[str]:
-        paths = {path for step in fixed.steps for path in step.files}
-        return sorted(path.removeprefix(self._prefix) for path in paths)
-
-    @property
-    def _prefix(self) -> str:
-        inside = self.settings.root.relative_to(self._tree.root).as_posix()
-        return "" if inside == "." else f"{inside}/"
+        return proving.prove(fixed, branch, measure)
 
     def _models(self) -> Wanted:
         """What to evaluate: nothing if told so, or if nobody asked for more than what the settings name."""
         options = self._options
         wanted = options.wanted
         if options.evaluate is False:
+            if options.record:
+                raise MigrationError("--record runs the models, and --no-evaluate forbids that; leave one of them out")
             return Wanted()
         keep = options.keep or options.keep_slower
-        wanted = replace(wanted, revert_slower=wanted.speed and not keep)
+        wanted = replace(wanted, revert_slower=wanted.speed and not keep, rounds=options.record)
         if not wanted.named:
             wanted = replace(wanted, named=self.settings.models, configured=True)
         for model in wanted.named:
@@ -289,6 +233,11 @@ class _Run:
             known = model.startswith(port.MODEL_SCHEMES)
             if not known and not all(part.isidentifier() for name in (module, factory) for part in name.split(".")):
                 raise MigrationError(f"model {model!r}: must look like package.module:factory")
+        if options.record and not wanted.anything:
+            raise MigrationError(
+                "--record has no model to run; name one with --model MODULE:FACTORY, in `models` of [tool.graphmend], "
+                "or with --from-tests"
+            )
         return wanted
 
     def _settings(self) -> Settings:
@@ -336,16 +285,16 @@ def _named(options: MigrationOptions, checkout: Checkout) -> Iterator[str]:
 
 
 def _commit(step: Step) -> RuleCommit:
-    subject = commit_message.subject(step.rule, step.applied, step.files)
-    return RuleCommit(step.rule, subject, None, step.applied, tuple(step.files))
+    subject = commit_message.subject(step.rule, step.applied, step.files, step.round)
+    return RuleCommit(step.rule, subject, None, step.applied, tuple(step.files), step.round)
 
 
 def _write(outcome: Migration, checkout: Checkout, tree: Worktree, steps: Sequence[Step]) -> Migration:
     """Write commits, branch and report."""
     if steps and not outcome.dry_run:
         series = [
-            Changes(commit_message.message(step.rule, step.applied, step.files, outcome, __version__), step.files)
-            for step in steps
+            Changes(commit_message.message(commit, outcome, __version__), step.files)
+            for commit, step in zip(outcome.commits, steps, strict=True)
         ]
         written = write_commits(tree, series)
         commits = tuple(replace(commit, oid=oid) for commit, oid in zip(outcome.commits, written, strict=True))

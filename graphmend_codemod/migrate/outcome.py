@@ -9,6 +9,7 @@ from pathlib import Path
 
 from graphmend_codemod.core.findings import Finding, Problem, why_left
 from graphmend_codemod.evaluation.port import Measured, ModelResult
+from graphmend_codemod.evaluation.rounds import LeftBreak, Round
 from graphmend_codemod.repository.checkout import Commit
 from graphmend_codemod.rules.framework.rule import Rule
 
@@ -17,13 +18,17 @@ DONE, NOTHING_DONE = 0, 2
 
 @dataclass(frozen=True)
 class RuleCommit:
-    """One commit: the findings whose fixes it holds and the files that it changes. `oid` is None after a dry run."""
+    """One commit: the findings whose fixes it holds and the files that it changes. `oid` is None after a dry run.
+
+    `round` is that of the recorded run that its sites broke in, 0 for what the source alone shows.
+    """
 
     rule: Rule
     subject: str
     oid: str | None
     applied: tuple[Finding, ...]
     files: tuple[str, ...]
+    round: int = 0
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,8 @@ class Migration:
 
     `branch` exists when there are commits and `dry_run` is false. `remaining` are the findings at its end, `files`
     counts the files that were looked at, `report` is the folder that the report was written to. `taken_back` are fixes
-    that the evaluation showed not to earn their place.
+    that the evaluation showed not to earn their place. `rounds` are those of recorded runs, `left_breaks` what still
+    broke in the last one.
     """
 
     repository: str
@@ -57,6 +63,8 @@ class Migration:
     unsafe_fixes: bool
     dry_run: bool
     report: Path | None
+    rounds: tuple[Round, ...] = ()
+    left_breaks: tuple[LeftBreak, ...] = ()
 
     @property
     def models(self) -> tuple[ModelResult, ...]:

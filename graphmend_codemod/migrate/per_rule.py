@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from graphmend_codemod.core.findings import Finding, Problem, Span
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
 from graphmend_codemod.engine.api import CheckResult, FixResult
-from graphmend_codemod.engine.fixpoint import FileFix, Veto
+from graphmend_codemod.engine.fixpoint import FileFix, Veto, first_line
 from graphmend_codemod.repository.worktree import Worktree, blob_id
 from graphmend_codemod.rules.framework.registry import all_rules
 from graphmend_codemod.rules.framework.rule import Rule
@@ -45,13 +45,19 @@ class Fix(Protocol):
     ) -> FixResult: ...
 
 
+def _nothing() -> None: ...
+
+
 @dataclass(frozen=True)
 class Engine:
-    """What finds and fixes. The order of `rules` is the order of commits."""
+    """What finds and fixes. The order of `rules` is the order of commits. `renew` is called before files are looked at
+    that something else may have written since the engine read them.
+    """
 
     check: Check = api.check
     fix: Fix = api.fix
     rules: Sequence[Rule] = field(default_factory=all_rules)
+    renew: Callable[[], None] = _nothing
 
 
 @dataclass(frozen=True)
@@ -59,11 +65,15 @@ class Step:
     """What one rule changed: the findings whose fixes were written, and the new bytes of each file.
 
     Paths are relative to the repository's root; lines are those of the commit that the work tree was made from.
+    `round` counts the recorded runs up to the one that the rule's sites broke in; it is 0 where there was none.
+    `statements` are the first lines of what was fixed, one for each of `applied`, as the rule found them.
     """
 
     rule: Rule
     applied: tuple[Finding, ...]
     files: Mapping[str, bytes]
+    round: int = 0
+    statements: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,12 +96,15 @@ def fix_rule_by_rule(
     cache: bool,
     progress: Callable[[str], None],
     vetoes: Sequence[Veto] = (),
+    before: Sequence[Step] = (),
+    run: int = 0,
 ) -> Fixed:
     """Fix `paths`, all inside `worktree`, in place, until no rule has anything left to write.
 
-    The paths of `vetoes` are relative to the project's root.
+    The paths of `vetoes` are relative to the project's root. `before` are the steps that led to the files as they are;
+    `run` is the round of the new ones, which alone are returned.
     """
-    texts = _Texts(worktree, settings.root)
+    texts = _Texts(worktree, settings.root, before)
     steps: list[Step] = []
     for _ in range(_MOST_ROUNDS):
         progress("looking for break sites")
@@ -103,16 +116,46 @@ def fix_rule_by_rule(
             result = engine.fix(
                 files, settings._replace(select=(rule.code,)), write=True, jobs=jobs, cache=cache, vetoes=vetoes
             )
-            step = texts.step(rule, result)
+            step = replace(texts.step(rule, result), round=run)
             if step.files:
                 new.append(step)
         steps += new
         if not new:
             break
-    left = _with_refusals(checked.findings, settings, engine, jobs=jobs, cache=cache, vetoes=vetoes)
-    remaining = tuple(texts.at_base(finding, texts.current(finding.path)) for finding in left)
+    remaining = _remaining(checked, texts, settings, engine, jobs=jobs, cache=cache, vetoes=vetoes)
     problems = tuple(dict.fromkeys((*map(texts.from_root, checked.problems), *texts.problems)))
     return Fixed(tuple(steps), remaining, problems, checked.files)
+
+
+def left_after(
+    worktree: Worktree,
+    paths: Sequence[Path],
+    settings: Settings,
+    engine: Engine,
+    *,
+    jobs: int,
+    cache: bool,
+    vetoes: Sequence[Veto],
+    before: Sequence[Step],
+) -> tuple[Finding, ...]:
+    """What `settings` find in `paths` after the steps `before`, and leave as it is."""
+    texts = _Texts(worktree, settings.root, before)
+    checked = engine.check(paths, settings, jobs=jobs, cache=cache)
+    return _remaining(checked, texts, settings, engine, jobs=jobs, cache=cache, vetoes=vetoes)
+
+
+def _remaining(
+    checked: CheckResult,
+    texts: _Texts,
+    settings: Settings,
+    engine: Engine,
+    *,
+    jobs: int,
+    cache: bool,
+    vetoes: Sequence[Veto],
+) -> tuple[Finding, ...]:
+    left = _with_refusals(checked.findings, settings, engine, jobs=jobs, cache=cache, vetoes=vetoes)
+    return tuple(texts.at_base(finding, texts.current(finding.path)) for finding in left)
 
 
 def applies(finding: Finding, settings: Settings) -> bool:
@@ -155,9 +198,12 @@ def _with_refusals(
 
 
 class _Texts:
-    """The files of a work tree as they were committed and as they are by now, by path from the project's root."""
+    """The files of a work tree as they were committed and as they are by now, by path from the project's root.
 
-    def __init__(self, worktree: Worktree, project: Path) -> None:
+    `before` are the steps that were taken so far.
+    """
+
+    def __init__(self, worktree: Worktree, project: Path, before: Sequence[Step] = ()) -> None:
         self._worktree = worktree
         self._project = project
         self._prefix = "" if project == worktree.root else f"{project.relative_to(worktree.root).as_posix()}/"
@@ -165,6 +211,10 @@ class _Texts:
         self._now: dict[str, bytes] = {}
         self._alignments: dict[bytes, list[Opcode]] = {}
         self.problems: dict[Problem, None] = {}
+        for step in before:
+            self._now |= {path.removeprefix(self._prefix): text for path, text in step.files.items()}
+        for path in self._now:
+            self._base[path] = self._committed(path)
 
     def may_write(self, path: str) -> bool:
         """Whether git tracks a regular file there: writing through a symbolic link could leave the work tree."""
@@ -179,13 +229,16 @@ class _Texts:
         for problem in result.problems:
             self.problems[self.from_root(problem)] = None
         applied: list[Finding] = []
+        statements: list[str] = []
         files: dict[str, bytes] = {}
         for change in result.fixes:
             if change.before != change.after and self._is_sound(change):
+                text = change.before.decode("utf-8", "replace")
+                statements += [first_line(text, finding.span.start_line) for finding in change.applied]
                 applied += [self.at_base(finding, change.before) for finding in change.applied]
                 self._now[change.path] = change.after
                 files[self._prefix + change.path] = change.after
-        return Step(rule, tuple(applied), files)
+        return Step(rule, tuple(applied), files, statements=tuple(statements))
 
     def current(self, path: str) -> bytes | None:
         """The text of a file that was changed; None for one that is as it was."""
@@ -219,12 +272,13 @@ class _Texts:
             self._base[path] = change.before
         elif self._now.get(path) != change.before:
             known = self._now.get(path)
-            if known is None:
-                known = self._worktree.git.output("cat-file", "blob", entry.oid)
-            (self._project / path).write_bytes(known)
+            (self._project / path).write_bytes(self._committed(path) if known is None else known)
             self._complain(path, "was changed by another process during the migration; skipped")
             return False
         return True
+
+    def _committed(self, path: str) -> bytes:
+        return self._worktree.git.output("cat-file", "blob", self._worktree.entries[self._prefix + path].oid)
 
     def _alignment(self, base: bytes, text: bytes) -> list[Opcode]:
         if text not in self._alignments:

@@ -14,6 +14,7 @@ from graphmend_codemod.core.colour import Paint
 from graphmend_codemod.core.findings import Finding, Safety, why_left
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.evaluation.port import MeasuredVersion, ModelResult
+from graphmend_codemod.migrate import report_rounds
 from graphmend_codemod.migrate.commit_message import before_and_after, breaks, measured_with
 from graphmend_codemod.migrate.helping import what_would_help
 from graphmend_codemod.migrate.outcome import Migration, RuleCommit
@@ -55,6 +56,7 @@ def lines(outcome: Migration, paint: Paint) -> Iterator[str]:
         yield from _model_lines(result, bool(outcome.commits), paint)
     for line in outcome.measured.times:
         yield f"  {line}"
+    yield from report_rounds.terminal_lines(outcome, paint)
     if outcome.taken_back:
         yield ""
         yield f"Reverted after evaluation: {plural(len(outcome.taken_back), 'site')}"
@@ -88,6 +90,7 @@ def markdown(outcome: Migration, folder: Path) -> str:
             parts.append("\n".join(f"- {escaped(line)}" for line in outcome.measured.times))
         if measured_with(outcome.models):
             parts.append(f"Measured{measured_with(outcome.models)}.")
+    parts += report_rounds.markdown(outcome)
     if outcome.commits:
         parts.append("## Fixed")
         parts.append("Line numbers refer to the base commit.")
@@ -146,6 +149,7 @@ def as_json(outcome: Migration) -> str:
             {"path": problem.path, "line": problem.line, "message": problem.message} for problem in outcome.problems
         ],
         "remarks": list(outcome.remarks),
+        **report_rounds.as_values(outcome),
     }
     return json.dumps(document, indent=2) + "\n"
 
@@ -192,9 +196,10 @@ def _origin(outcome: Migration) -> str:
         return f"A dry run from {code(str(outcome.base))}: no branch was made."
     if not outcome.commits:
         return f"Looked at {code(str(outcome.base))}; no branch was made."
+    each = "one per rule and recorded run" if outcome.rounds else "one per rule"
     return (
         f"Branch {code(outcome.branch)}, {plural(len(outcome.commits), 'commit')} "
-        f"from {code(str(outcome.base))}, one per rule."
+        f"from {code(str(outcome.base))}, {each}."
     )
 
 
@@ -258,6 +263,7 @@ def _commit_dict(commit: RuleCommit) -> dict[str, object]:
         "title": commit.rule.title,
         "cost": commit.rule.contract.cost.value,
         "subject": commit.subject,
+        "recorded_run": commit.round or None,
         "commit": commit.oid,
         "files": list(commit.files),
         "sites": [_finding_dict(finding) for finding in commit.applied],

@@ -1,28 +1,31 @@
 """Revert single fixes of a migration by fixing their files again from the base without those sites.
 
-Fixing again, and not undoing lines, leaves no import and no helper behind that only a fix taken back had needed.
+Fixing again, and not undoing lines, leaves no import and no helper behind that only a fix taken back had needed. Fixes
+of recorded runs are made again in the same order as the first time: what the source shows, then one run after another.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.settings import Settings
-from graphmend_codemod.engine.fixpoint import Veto, first_line
+from graphmend_codemod.engine.fixpoint import Veto
 from graphmend_codemod.evaluation.port import Culprit
 from graphmend_codemod.migrate.outcome import TakenBack
-from graphmend_codemod.migrate.per_rule import Engine, Fixed, Step, fix_rule_by_rule
+from graphmend_codemod.migrate.per_rule import Engine, Fixed, Step, fix_rule_by_rule, left_after
 from graphmend_codemod.repository.worktree import Worktree
 
 _NEARBY = 3
 
+TakenKey = tuple[str, str, int]
+
 
 @dataclass
 class TakingBack:
-    """The fixes of one work tree that must go, growing with every verdict."""
+    """The fixes of one work tree that must go, growing with every verdict, and those that recorded runs add."""
 
     worktree: Worktree
     settings: Settings
@@ -30,48 +33,107 @@ class TakingBack:
     jobs: int
     cache: bool
     progress: Callable[[str], None]
-    taken: dict[tuple[str, str, int], TakenBack] = field(default_factory=dict)
+    taken: dict[TakenKey, TakenBack] = field(default_factory=dict)
     _vetoes: list[Veto] = field(default_factory=list)
+    _rounds: list[Settings] = field(default_factory=list)
 
     def without(self, fixed: Fixed, culprits: Sequence[Culprit]) -> Fixed:
         """The work tree, and what `fixed` said of it, without the fixes at `culprits`; paths from the project's root.
 
-        A site that is named again although it was forbidden stands for its whole function, then for its whole file.
+        Of several fixes at one place, those of the latest recorded run go first. A site that is named again although it
+        was forbidden stands for its whole function, then for its whole file.
         """
         paths: dict[str, None] = {}
         for culprit in culprits:
-            for finding in _at(culprit, fixed, self._prefix):
-                self._forbid(finding, culprit)
+            for finding, statement in _at(culprit, fixed, self.prefix):
+                self._forbid(finding, statement, culprit)
                 paths[finding.path] = None
         if not paths:
             return fixed
         self.progress(f"reverting fixes in {len(paths)} file{'' if len(paths) == 1 else 's'}")
         for path in paths:
             (self.worktree.root / path).write_bytes(self._base(path))
-        again = fix_rule_by_rule(
+        return _merged(fixed, self._again(list(paths)), set(paths))
+
+    def with_recorded(self, fixed: Fixed, settings: Settings) -> Fixed:
+        """The work tree, and what `fixed` said of it, with fixes of what broke in a recorded run.
+
+        `settings` know the run. Returns `fixed` itself where there is nothing to write.
+        """
+        more = self._fixed(self._files_of(settings), settings, fixed.steps, len(self._rounds) + 1)
+        if not more.steps:
+            return fixed
+        self._rounds.append(settings)
+        changed = {path for step in more.steps for path in step.files}
+        steps = (*fixed.steps, *more.steps)
+        left = self._left(sorted(changed), steps)
+        return Fixed(
+            steps,
+            tuple(sorted((*(each for each in fixed.remaining if each.path not in changed), *left), key=_order)),
+            tuple(dict.fromkeys((*fixed.problems, *more.problems))),
+            fixed.files,
+        )
+
+    def why_not(self, finding: Finding, statement: str) -> str:
+        """Why the fix of a finding is forbidden, whose path is that from the project's root; empty where it is not."""
+        return next((veto.reason for veto in self._vetoes if veto.forbids(finding, statement)), "")
+
+    def _again(self, paths: Sequence[str]) -> Fixed:
+        """Files that are as they were committed, fixed once more."""
+        again = self._fixed(paths, self.settings, (), 0)
+        for number, settings in enumerate(self._rounds, 1):
+            files = [path for path in self._files_of(settings) if path in paths]
+            more = self._fixed(files, settings, again.steps, number)
+            again = replace(again, steps=(*again.steps, *more.steps), problems=(*again.problems, *more.problems))
+        return replace(again, remaining=self._left(paths, again.steps)) if self._rounds else again
+
+    def _fixed(self, paths: Sequence[str], settings: Settings, before: Sequence[Step], number: int) -> Fixed:
+        if not paths:
+            return Fixed((), (), (), 0)
+        if number or self._rounds:
+            self.engine.renew()
+        return fix_rule_by_rule(
+            self.worktree,
+            [self.worktree.root / path for path in paths],
+            settings,
+            self.engine,
+            jobs=self.jobs,
+            cache=self.cache,
+            progress=self.progress,
+            vetoes=self._vetoes,
+            before=before,
+            run=number,
+        )
+
+    def _left(self, paths: Sequence[str], steps: Sequence[Step]) -> tuple[Finding, ...]:
+        self.engine.renew()
+        return left_after(
             self.worktree,
             [self.worktree.root / path for path in paths],
             self.settings,
             self.engine,
             jobs=self.jobs,
             cache=self.cache,
-            progress=self.progress,
             vetoes=self._vetoes,
+            before=steps,
         )
-        return _merged(fixed, again, set(paths))
+
+    def _files_of(self, settings: Settings) -> list[str]:
+        """The files of a recorded run's sites, from the root of the repository."""
+        return sorted({f"{self.prefix}{path}" for path, *_ in settings.only_sites or ()})
 
     @property
-    def _prefix(self) -> str:
+    def prefix(self) -> str:
+        """What paths from the root of the repository begin with, before those from the root of the project."""
         inside = os.path.relpath(self.settings.root, self.worktree.root).replace(os.sep, "/")
         return "" if inside == "." else f"{inside}/"
 
     def _base(self, path: str) -> bytes:
         return self.worktree.git.output("cat-file", "blob", self.worktree.entries[path].oid)
 
-    def _forbid(self, finding: Finding, culprit: Culprit) -> None:
-        statement = first_line(self._base(finding.path).decode("utf-8", "replace"), finding.span.start_line)
+    def _forbid(self, finding: Finding, statement: str, culprit: Culprit) -> None:
         exact = Veto(
-            finding.path.removeprefix(self._prefix),
+            finding.path.removeprefix(self.prefix),
             finding.code,
             finding.function,
             statement,
@@ -83,41 +145,47 @@ class TakingBack:
             if (veto.path, veto.rule, veto.function, veto.statement) not in known:
                 self._vetoes.append(veto)
                 break
-        key = (finding.path, finding.code, finding.span.start_line)
-        self.taken.setdefault(key, TakenBack(finding, culprit.reason))
+        self.taken.setdefault(taken_key(finding), TakenBack(finding, culprit.reason))
 
 
-def _at(culprit: Culprit, fixed: Fixed, prefix: str) -> list[Finding]:
-    """The fixes at a change. One that another fix made room for is placed only nearby."""
+def taken_key(finding: Finding) -> TakenKey:
+    """What a fix is known by in `TakingBack.taken`."""
+    return finding.path, finding.code, finding.span.start_line
+
+
+def _at(culprit: Culprit, fixed: Fixed, prefix: str) -> list[tuple[Finding, str]]:
+    """The fixes at a change, each with its statement. One that another fix made room for is placed only nearby."""
     path = f"{prefix}{culprit.path}"
-    in_file = [finding for step in fixed.steps for finding in step.applied if finding.path == path]
+    in_file = [
+        (step.round, finding, statement)
+        for step in fixed.steps
+        for finding, statement in zip(step.applied, step.statements, strict=True)
+        if finding.path == path
+    ]
     for distance in (0, _NEARBY):
         first, last = culprit.first - distance, culprit.last + distance
-        found = [each for each in in_file if each.span.start_line <= last and each.span.end_line >= first]
+        found = [each for each in in_file if each[1].span.start_line <= last and each[1].span.end_line >= first]
         if found:
-            return found
+            latest = max(number for number, _, _ in found)
+            return [(finding, statement) for number, finding, statement in found if number == latest]
     return []
 
 
 def _merged(old: Fixed, new: Fixed, paths: set[str]) -> Fixed:
     """`old` with what `new` says about `paths`; each rule keeps its place, so that a file's texts stay in order."""
     steps = [
-        replace(
-            step,
-            applied=tuple(each for each in step.applied if each.path not in paths),
-            files={path: text for path, text in step.files.items() if path not in paths},
-        )
-        for step in old.steps
+        _with(step, (), {path: text for path, text in step.files.items() if path not in paths}) for step in old.steps
     ]
     place = 0
     for step in new.steps:
-        later = [number for number in range(place, len(steps)) if steps[number].rule.code == step.rule.code]
-        if later:
-            place = later[0]
-            steps[place] = _joined(steps[place], step)
+        later = range(place, len(steps))
+        same = [n for n in later if (steps[n].rule.code, steps[n].round) == (step.rule.code, step.round)]
+        if same:
+            place = same[0]
+            steps[place] = _with(steps[place], [step], {**steps[place].files, **step.files})
         else:
-            place = len(steps)
-            steps.append(step)
+            place = next((n for n in later if steps[n].round > step.round), len(steps))
+            steps.insert(place, step)
         place += 1
     return Fixed(
         tuple(step for step in steps if step.files),
@@ -127,9 +195,12 @@ def _merged(old: Fixed, new: Fixed, paths: set[str]) -> Fixed:
     )
 
 
-def _joined(first: Step, second: Step) -> Step:
-    files: Mapping[str, bytes] = dict(sorted({**first.files, **second.files}.items()))
-    return replace(first, applied=tuple(sorted((*first.applied, *second.applied), key=_order)), files=files)
+def _with(step: Step, others: Iterable[Step], files: Mapping[str, bytes]) -> Step:
+    """A step with what others of the same rule did, limited to `files`."""
+    every = [pair for each in (step, *others) for pair in zip(each.applied, each.statements, strict=True)]
+    kept = sorted((pair for pair in every if pair[0].path in files), key=lambda pair: _order(pair[0]))
+    applied, statements = tuple(each for each, _ in kept), tuple(each for _, each in kept)
+    return replace(step, applied=applied, statements=statements, files=dict(sorted(files.items())))
 
 
 def _order(finding: Finding) -> tuple[str, int, int, str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from graphmend_codemod.core.findings import Finding, Problem, Safety, Span
 from graphmend_codemod.core.report_folder import report_folder
 from graphmend_codemod.evaluation.port import Measured, MeasuredVersion, ModelResult
+from graphmend_codemod.migrate import report_rounds
 from graphmend_codemod.migrate.migration import MigrationError
 from graphmend_codemod.migrate.outcome import Migration, RuleCommit, TakenBack
 from graphmend_codemod.migrate.report import SCHEMA_VERSION
@@ -70,6 +71,7 @@ def _read(folder: Path, branch: str, checkout: Checkout) -> Migration:
 def _migration(document: dict[str, Any], folder: Path, checkout: Checkout) -> Migration:
     rules = {rule.code: rule for rule in all_rules()}
     evaluation = _evaluation(folder / "evaluation" / "report.json")
+    rounds, left = report_rounds.from_values(document)
     models = tuple(
         ModelResult(
             one["model"],
@@ -94,6 +96,7 @@ def _migration(document: dict[str, Any], folder: Path, checkout: Checkout) -> Mi
                 one["commit"],
                 tuple(_finding(site) for site in one["sites"]),
                 tuple(one["files"]),
+                one.get("recorded_run") or 0,
             )
             for one in document["commits"]
         ),
@@ -106,6 +109,8 @@ def _migration(document: dict[str, Any], folder: Path, checkout: Checkout) -> Mi
         unsafe_fixes=any(site["safety"] == Safety.UNSAFE.value for one in document["commits"] for site in one["sites"]),
         dry_run=False,
         report=folder,
+        rounds=rounds,
+        left_breaks=left,
     )
 
 

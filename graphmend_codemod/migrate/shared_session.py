@@ -24,7 +24,7 @@ from graphmend_codemod.rewriting.concrete import verify_concrete
 def reading_once() -> Engine:
     """An engine for a single work tree."""
     project = _Project()
-    return Engine(project.check, project.fix)
+    return Engine(project.check, project.fix, renew=project.forget)
 
 
 class _Project:
@@ -32,6 +32,10 @@ class _Project:
 
     def __init__(self) -> None:
         self._checker: _Checker | None = None
+
+    def forget(self) -> None:
+        """Read the project anew when it is asked about next."""
+        self._checker = None
 
     def check(self, paths: Sequence[Path], settings: Settings, *, jobs: int, cache: bool) -> CheckResult:
         """See `api.check`."""

@@ -24,7 +24,11 @@ Key = tuple[str, str, str, str]
 
 def only_traced(path: Path, settings: Settings, *, jobs: int = 1, cache: bool = True) -> Settings:
     """The settings with the sites of the trace in a file as `only_sites`. Raises `TraceError` if it cannot be read."""
-    trace = document.read(path)
+    return of_trace(document.read(path), settings, jobs=jobs, cache=cache)
+
+
+def of_trace(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True) -> Settings:
+    """The settings with the sites of a trace as `only_sites`, and with what the run knew as hints."""
     settings = with_hints(trace, settings)
     return settings._replace(only_sites=tuple(dict.fromkeys(keys(trace, settings, jobs=jobs, cache=cache))))
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from graphmend_codemod.evaluation.rounds import LeftBreak, RecordedFix, Round
 from graphmend_evaluation.evaluation import Cause, Evaluation, ModelEvaluation, Reverted
 from graphmend_evaluation.results import Comparison, ModelRow, Status, from_json
 from graphmend_evaluation.speed.results import (
@@ -57,6 +58,24 @@ def troubled(evaluation: Evaluation) -> Evaluation:
     ]
     models = (_with_after(first, after), _with_after(second, crashed), *others)
     return replace(evaluation, models=models, reverted=tuple(gone), remarks=("one source gave no model",))
+
+
+def recorded(evaluation: Evaluation) -> Evaluation:
+    """With two recorded runs, and a place that still breaks."""
+    path = evaluation.changes[0].path
+    holds = ("x: torch.float32, 2 dimensions, cpu", "x.shape[1] == 4")
+    operator = RecordedFix("GM801", path, 12, "Model.forward", holds)
+    gone = RecordedFix("GM801", path, 31, "Model.forward", (), "its break is still there")
+    names = tuple(each.name for each in evaluation.models)
+    rounds = (
+        Round(1, names, (), 9, 4, (operator, gone), 20.5),
+        Round(2, names[:1], (f"{names[1]}: no result after 600 s",), 4, 3, (RecordedFix("GM201", path, 40, ""),), 3.0),
+    )
+    left = (
+        LeftBreak(path, 52, "forward", "Unsupported function call", "GM801: it changed the instance", names[:2]),
+        LeftBreak("", 0, "", "not recorded", "no result after 600 s", names[1:2]),
+    )
+    return replace(evaluation, rounds=rounds, left_breaks=left)
 
 
 def hostile(evaluation: Evaluation) -> Evaluation:

@@ -19,13 +19,14 @@ from graphmend_evaluation.reporting import as_json, markdown, quantities, termin
 from graphmend_evaluation.reporting.schema import SCHEMA_FILE, report_schema
 from graphmend_evaluation.reporting.words import fenced, plain
 from graphmend_evaluation.results import from_json
-from tests.evaluation.report_samples import HOSTILE, hostile, large, measured, timed, troubled
+from tests.evaluation.report_samples import HOSTILE, hostile, large, measured, recorded, timed, troubled
 
 ALL = {
     "measured": measured(),
     "timed": timed(measured()),
     "troubled": troubled(timed(measured())),
-    "hostile": hostile(troubled(timed(measured()))),
+    "recorded": recorded(measured()),
+    "hostile": hostile(recorded(troubled(timed(measured())))),
     "empty": replace(measured(), models=(), changes=(), declined=()),
 }
 
@@ -224,6 +225,16 @@ def test_change_stands_with_the_break_that_it_removes() -> None:
     assert {removed.site.path for removed in first.removed} == {first.change.path}
     events = [sum(removed.events for removed in each.removed) for each in (first, *others)]
     assert events == sorted(events, reverse=True)
+
+
+def test_recorded_runs_say_what_each_did_what_operators_hold_for_and_what_still_breaks() -> None:
+    evaluation = recorded(measured())
+    text, path = markdown(evaluation), evaluation.changes[0].path
+    assert f"| 1 | {len(evaluation.models)} | 9 → 4 | 1 | 1 | 20.5 |" in text
+    assert f"- run 1: GM801 `{path}:12`, an operator for `x: torch.float32, 2 dimensions, cpu`" in text
+    assert f"- run 1: GM801 `{path}:31`: **reverted**, its break is still there" in text
+    assert "no result after 600 s" in text
+    assert f"- `{path}:52`: Unsupported function call, in `{evaluation.models[0].name}`" in text
 
 
 def test_a_change_is_verified_without_effect_or_not_exercised() -> None:

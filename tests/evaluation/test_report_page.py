@@ -14,10 +14,10 @@ from graphmend_evaluation.evaluation import Evaluation
 from graphmend_evaluation.reporting import drawing, html
 from graphmend_evaluation.reporting.markup import diff_markup
 from graphmend_evaluation.results import Counts
-from tests.evaluation.report_samples import hostile, large, measured, timed, troubled
+from tests.evaluation.report_samples import hostile, large, measured, recorded, timed, troubled
 
 VOID = set("meta link input br wbr".split())
-FULL = troubled(timed(measured()))
+FULL = recorded(troubled(timed(measured())))
 
 
 class Page(HTMLParser):

@@ -13,7 +13,16 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod.core.settings import load_settings
-from graphmend_codemod.evaluation.port import Culprit, Measured, MeasuredVersion, ModelResult, Sites, Trees, Wanted
+from graphmend_codemod.evaluation.port import (
+    Culprit,
+    Measured,
+    MeasuredVersion,
+    ModelResult,
+    RecordedModel,
+    Sites,
+    Trees,
+    Wanted,
+)
 from graphmend_codemod.migrate.migration import MigrationOptions, migrate
 from graphmend_codemod.migrate.outcome import Migration
 from tests.repository.tools import BROKEN, COMMAND, Repository, default_branch, report_of, run, untouched
@@ -73,6 +82,9 @@ class FakeJudge:
             *(ModelResult(model, lost, lost, (f"before: {lost.message}",)) for model in others),
         )
         return Measured(models)
+
+    def record(self, models: Sequence[str], changed: Sequence[str]) -> tuple[RecordedModel, ...]:
+        return ()
 
     def finish(self, measured: Measured) -> Measured:
         return measured

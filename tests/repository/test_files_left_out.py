@@ -12,7 +12,7 @@ import pytest
 from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.settings import Settings, load_settings
 from graphmend_codemod.engine.api import CheckResult
-from graphmend_codemod.evaluation.port import Measured, Sites, Trees, Wanted
+from graphmend_codemod.evaluation.port import Measured, RecordedModel, Sites, Trees, Wanted
 from graphmend_codemod.migrate.migration import MigrationError, MigrationOptions, migrate
 from graphmend_codemod.migrate.per_rule import Engine
 from graphmend_codemod.migrate.shared_session import reading_once
@@ -142,6 +142,9 @@ def test_models_find_their_data(odd: Repository) -> None:
             seen.extend((folder / "data/large.bin").stat().st_size == 5_000 for folder in folders)
             return Measured()
 
+        def record(self, models: Sequence[str], changed: Sequence[str]) -> tuple[RecordedModel, ...]:
+            return ()
+
         def finish(self, measured: Measured) -> Measured:
             return measured
 
@@ -160,6 +163,9 @@ def test_models_of_the_settings_find_their_data(odd: Repository) -> None:
 
         def verdict(self, sites: Sites, changed: Sequence[str]) -> Measured:
             return Measured()
+
+        def record(self, models: Sequence[str], changed: Sequence[str]) -> tuple[RecordedModel, ...]:
+            return ()
 
         def finish(self, measured: Measured) -> Measured:
             return measured

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting.report import plural
 from graphmend_evaluation.evaluation import Change, Evaluation, JudgedSite, ModelEvaluation, Reverted
-from graphmend_evaluation.reporting import quantities, view
+from graphmend_evaluation.reporting import quantities, recorded_runs, view
 from graphmend_evaluation.reporting.words import cell, code, diff_lines, fenced, plain, tag_text
 from graphmend_evaluation.results import BreakSite
 from graphmend_evaluation.xla.results import XlaRow
@@ -94,9 +94,13 @@ def _sections(evaluation: Evaluation) -> Iterator[_Section]:
     reverted = tuple(_reverted(each) for each in view.reverted_first(evaluation))
     yield _Section(1, "### Reverted", reverted, "change", "\n\n")
     yield _models(evaluation)
+    runs = tuple(recorded_runs.rows(evaluation))
+    yield _Section(4, "### Recorded runs", runs, "run", opening=recorded_runs.HEAD)
     yield from _speed_sections(evaluation)
     proven, ineffective, other, support = _evidence(evaluation)
     yield _Section(5, "### Each change, and the break that it removes", proven, "change", "\n\n", share=0.7)
+    yield _Section(6, "### Fixes from recorded runs", tuple(recorded_runs.fixes(evaluation)), "fix")
+    yield _Section(6, "### Still breaking when recorded", tuple(recorded_runs.left(evaluation)), "place")
     advice = tuple(_advice(evaluation.models))
     yield _Section(6, "### Capture flags that were tried", advice, "line")
     elsewhere = tuple(f"- {_removed(each)}" for each in view.removed_elsewhere(evaluation))

@@ -74,7 +74,8 @@ class _Text:
         replacement = Replacement(whole, (path, "\nelse:\n    ", Original(whole, 1)))
         if region.returns:
             replacement = Replacement(whole, (path, "\n", Original(whole)))
-        return Edit((replacement,), imports=site.imports, helpers=tuple(self._helpers(given)))
+        helpers = tuple(self._helpers(given))
+        return Edit((replacement,), imports=site.imports, helpers=helpers, recorded=tuple(self._conditions()))
 
     def _path(self) -> Iterator[str]:
         """The lines that call the operator and bind what it gives."""
@@ -171,7 +172,8 @@ class _Text:
             raise NotProven(f"the {attribute} of a result was {' and '.join(sorted(set(values)))} in the recorded run")
         return f'"{values[0]}"' if attribute == "device" else _dtype(values[0])
 
-    def _fits(self, given: Sequence[str]) -> str:
+    def _conditions(self) -> list[str]:
+        """What is asked of what goes in: to be like in the recorded calls."""
         own = self._region.owner
         asked = [*self._region.given, *self._settings]
         conditions = [*(one for each in asked for one in _like(each)), *self._sizes.pins]
@@ -183,8 +185,10 @@ class _Text:
         if self._filled:
             conditions.append(f"_are_made({', '.join(self._filled)})")
         conditions += [one for each in self._region.modules() for one in _module_like(each)]
-        conditions += [*self._autocast(), *self._gradients()]
-        rows = [f"        {'and ' if number else ''}{each}" for number, each in enumerate(conditions)]
+        return [*conditions, *self._autocast(), *self._gradients()]
+
+    def _fits(self, given: Sequence[str]) -> str:
+        rows = [f"        {'and ' if number else ''}{each}" for number, each in enumerate(self._conditions())]
         return "\n".join(
             [
                 f"def {self._operator}_fits({', '.join(given)}) -> bool:",
