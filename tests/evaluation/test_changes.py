@@ -8,6 +8,9 @@ import pytest
 
 from graphmend_evaluation.changes import FileChanges, Mark
 from graphmend_evaluation.culprits import LimitReachedError, find_culprits
+from graphmend_evaluation.evaluation import Source
+from graphmend_evaluation.judging import Judge
+from graphmend_evaluation.results import BreakSite, Counts, ModelMeasurement, ModelRow, Status
 
 BASE = """\
 import logging
@@ -90,6 +93,38 @@ def test_a_hunk_shows_what_went_and_what_came() -> None:
     assert shown[0].startswith("@@ -10,6 +")
     assert [line for line in shown if line.startswith("-")] == ["-        if y.sum() > 2:", "-            y = y * 4"]
     assert [line for line in shown if line.startswith("+")] == ["+        y = torch.where(y.sum() > 2, y * 4, y)"]
+
+
+RETURNING = BASE.replace(
+    "        if x.sum() > 0:", "        if quick():\n            return fast(x)\n        if x.sum() > 0:"
+)
+"""A compile path that returns in front of the statement, which stays as it was."""
+
+
+def counted(text: str, *broken: str) -> ModelMeasurement:
+    lines = text.splitlines()
+    sites = [
+        BreakSite("m.py", number, "forward", source, "GB0170", "Data-dependent branching", "", 1)
+        for number, source in enumerate(lines, 1)
+        if source.strip() in broken
+    ]
+    counts = Counts(1, (1,), 0, len(sites), tuple(sites), 0, (), None)
+    return ModelMeasurement("m:f", Status.OK, "", 1.0, counts, files=("m.py",))
+
+
+@pytest.mark.parametrize(
+    ("left", "useless"), [((), False), (("if x.sum() > 0:",), True), (("if y.sum() > 2:",), False)]
+)
+def test_a_path_that_returns_is_useless_where_what_is_behind_it_still_breaks(
+    left: tuple[str, ...], useless: bool
+) -> None:
+    mark = next(number for number, line in enumerate(BASE.splitlines(), 1) if "x.sum() > 0" in line)
+    marks = [Mark("GM801", "m.py", mark, mark + 1, "Model.forward")]
+    judge = Judge({"m.py": FileChanges("m.py", BASE.encode(), RETURNING.encode(), marks)}, marks)
+    before = counted(BASE, "if x.sum() > 0:", "if y.sum() > 2:")
+    found = judge.model(ModelRow("m:f", before, counted(RETURNING, *left)), Source.OPTION)
+    assert [each.change.id for each in judge.useless([found])] == ([each.id for each in judge.changes] * useless)
+    assert ("if x.sum() > 0:" in [each.site.source.strip() for each in found.fixed]) is not useless
 
 
 def test_a_new_file_and_a_deleted_one_are_changes_too() -> None:

@@ -37,9 +37,10 @@ class RecordedRun(ModelRun):
         return replace(made, seconds=round(time.monotonic() - started, 3))
 
     def _recorded(self) -> Recording:
-        from graphmend_evaluation.tracing import model_runs
+        made = self._factory()
+        from graphmend_evaluation.tracing import model_runs  # imports torch, which the worktree may have a say in
 
-        factory = model_runs.as_a_user(self._factory())
+        factory = model_runs.as_a_user(made)
         self._stage("running in eager mode")
         calls = int(self._fork(lambda: self._that_run(factory)))
         self._stage("recording the compiled run")
