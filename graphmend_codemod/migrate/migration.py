@@ -27,7 +27,7 @@ from graphmend_codemod.migrate.outcome import Migration, RuleCommit, TakenBack
 from graphmend_codemod.migrate.per_rule import Engine, Fixed, Step, fix_rule_by_rule
 from graphmend_codemod.migrate.proving import Proving
 from graphmend_codemod.migrate.recorded_rounds import Told
-from graphmend_codemod.migrate.revert import TakingBack
+from graphmend_codemod.migrate.revert import TakingBack, taken_key
 from graphmend_codemod.migrate.shared_session import reading_once
 from graphmend_codemod.migrate.traced import with_trace
 from graphmend_codemod.repository.checkout import Checkout, open_checkout, remarks, require_identity, resolve_commit
@@ -118,7 +118,7 @@ def migrate(
                 problems=fixed.problems,
                 files=fixed.files,
                 measured=measured,
-                taken_back=run.taken_back,
+                taken_back=run.taken_back(fixed),
                 remarks=(*noted, *run.remarks, *measured.remarks),
                 unsafe_fixes=run.settings.unsafe_fixes,
                 dry_run=options.dry_run,
@@ -165,11 +165,13 @@ class _Run:
         self._wanted = self._models()
         self._taking_back: TakingBack | None = None
 
-    @property
-    def taken_back(self) -> tuple[TakenBack, ...]:
-        """Fixes that the evaluation sent back, in order of path and line."""
-        taken = () if self._taking_back is None else self._taking_back.taken.values()
-        return tuple(sorted(taken, key=lambda each: (each.finding.path, each.finding.span)))
+    def taken_back(self, fixed: Fixed) -> tuple[TakenBack, ...]:
+        """Fixes that the evaluation sent back, in order of path and line, but for those that a recorded run brought
+        back in another form."""
+        there = {taken_key(finding) for step in fixed.steps for finding in step.applied}
+        taken = {} if self._taking_back is None else self._taking_back.taken
+        gone = (each for key, each in taken.items() if key not in there)
+        return tuple(sorted(gone, key=lambda each: (each.finding.path, each.finding.span)))
 
     def fix(self, engine: Engine) -> Fixed:
         """Fix the work tree."""

@@ -6,6 +6,7 @@ measured like all others before the next run is recorded, and a fix that was rev
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -114,7 +115,7 @@ class Rounds:
         return self._settings._replace(opaque=True, only_sites=None)
 
     def _may_change(self, path: str) -> bool:
-        file = self._settings.root / path
+        file = Path(os.path.normpath(self._settings.root / path))
         return file.is_file() and (not self._asked or any(file.is_relative_to(each) for each in self._asked))
 
     def _with_fixes(self, made: Round, applied: Sequence[Finding], fixed: Fixed) -> Round:

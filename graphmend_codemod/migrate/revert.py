@@ -19,6 +19,8 @@ from graphmend_codemod.migrate.per_rule import Engine, Fixed, Step, fix_rule_by_
 from graphmend_codemod.repository.worktree import Worktree
 
 _NEARBY = 3
+_REVERTED = "reverted after evaluation: "
+_WITHOUT_EFFECT = f"{_REVERTED}its break is still there"
 
 TakenKey = tuple[str, str, int]
 
@@ -34,7 +36,7 @@ class TakingBack:
     cache: bool
     progress: Callable[[str], None]
     taken: dict[TakenKey, TakenBack] = field(default_factory=dict)
-    _vetoes: list[Veto] = field(default_factory=list)
+    _vetoes: list[tuple[int, Veto]] = field(default_factory=list)
     _rounds: list[Settings] = field(default_factory=list)
 
     def without(self, fixed: Fixed, culprits: Sequence[Culprit]) -> Fixed:
@@ -45,8 +47,8 @@ class TakingBack:
         """
         paths: dict[str, None] = {}
         for culprit in culprits:
-            for finding, statement in _at(culprit, fixed, self.prefix):
-                self._forbid(finding, statement, culprit)
+            for number, finding, statement in _at(culprit, fixed, self.prefix):
+                self._forbid(number, finding, statement, culprit)
                 paths[finding.path] = None
         if not paths:
             return fixed
@@ -75,8 +77,15 @@ class TakingBack:
         )
 
     def why_not(self, finding: Finding, statement: str) -> str:
-        """Why the fix of a finding is forbidden, whose path is that from the project's root; empty where it is not."""
-        return next((veto.reason for veto in self._vetoes if veto.forbids(finding, statement)), "")
+        """Why a recorded run may not have a finding fixed, whose path is that from the project's root; empty where it
+        may."""
+        return next((veto.reason for veto in self._vetoes_of(1) if veto.forbids(finding, statement)), "")
+
+    def _vetoes_of(self, number: int) -> list[Veto]:
+        """What is forbidden in a round. A fix that only did not help says nothing of what a run makes of its place."""
+        return [
+            veto for first, veto in self._vetoes if not number or first or not veto.reason.startswith(_WITHOUT_EFFECT)
+        ]
 
     def _again(self, paths: Sequence[str]) -> Fixed:
         """Files that are as they were committed, fixed once more."""
@@ -100,7 +109,7 @@ class TakingBack:
             jobs=self.jobs,
             cache=self.cache,
             progress=self.progress,
-            vetoes=self._vetoes,
+            vetoes=self._vetoes_of(number),
             before=before,
             run=number,
         )
@@ -114,7 +123,7 @@ class TakingBack:
             self.engine,
             jobs=self.jobs,
             cache=self.cache,
-            vetoes=self._vetoes,
+            vetoes=self._vetoes_of(0),
             before=steps,
         )
 
@@ -131,19 +140,19 @@ class TakingBack:
     def _base(self, path: str) -> bytes:
         return self.worktree.git.output("cat-file", "blob", self.worktree.entries[path].oid)
 
-    def _forbid(self, finding: Finding, statement: str, culprit: Culprit) -> None:
+    def _forbid(self, number: int, finding: Finding, statement: str, culprit: Culprit) -> None:
         exact = Veto(
             finding.path.removeprefix(self.prefix),
             finding.code,
             finding.function,
             statement,
-            f"reverted after evaluation: {culprit.reason}",
+            f"{_REVERTED}{culprit.reason}",
         )
         ladder = [exact, exact._replace(statement=""), exact._replace(statement="", function="")]
-        known = [(veto.path, veto.rule, veto.function, veto.statement) for veto in self._vetoes]
+        known = [(veto.path, veto.rule, veto.function, veto.statement) for veto in self._vetoes_of(number)]
         for veto in ladder:
             if (veto.path, veto.rule, veto.function, veto.statement) not in known:
-                self._vetoes.append(veto)
+                self._vetoes.append((number, veto))
                 break
         self.taken.setdefault(taken_key(finding), TakenBack(finding, culprit.reason))
 
@@ -153,8 +162,11 @@ def taken_key(finding: Finding) -> TakenKey:
     return finding.path, finding.code, finding.span.start_line
 
 
-def _at(culprit: Culprit, fixed: Fixed, prefix: str) -> list[tuple[Finding, str]]:
-    """The fixes at a change, each with its statement. One that another fix made room for is placed only nearby."""
+def _at(culprit: Culprit, fixed: Fixed, prefix: str) -> list[tuple[int, Finding, str]]:
+    """The fixes at a change, each with its round and its statement; those of the latest round where there are several.
+
+    One that another fix made room for is placed only nearby.
+    """
     path = f"{prefix}{culprit.path}"
     in_file = [
         (step.round, finding, statement)
@@ -167,7 +179,7 @@ def _at(culprit: Culprit, fixed: Fixed, prefix: str) -> list[tuple[Finding, str]
         found = [each for each in in_file if each[1].span.start_line <= last and each[1].span.end_line >= first]
         if found:
             latest = max(number for number, _, _ in found)
-            return [(finding, statement) for number, finding, statement in found if number == latest]
+            return [each for each in found if each[0] == latest]
     return []
 
 

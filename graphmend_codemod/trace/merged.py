@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -70,8 +71,10 @@ def _all_watched(traces: Sequence[Trace]) -> Iterator[Watched]:
         facts: list[str] = []
         calls: list[str] = []
         for number, each in every:
-            calls += (_renumbered(call, len(facts)) for call in each.calls)
-            facts += (_apart(fact, number) for fact in each.facts)
+            with contextlib.suppress(ValueError, TypeError, AttributeError):  # a run of which something was edited
+                renumbered = [_renumbered(call, len(facts)) for call in each.calls]
+                facts += [_apart(fact, number) for fact in each.facts]
+                calls += renumbered
         yield Watched(
             place,
             tuple(sorted({line for _, each in every for line in each.broken})),

@@ -53,6 +53,37 @@ def make():
 process alone, since another one starts at another time. `np.interp` is behind a break in a loop, which hides it."""
 
 
+WRONG = """\
+import itertools
+
+import numpy as np
+import torch
+from torch import nn
+
+COUNTS = itertools.count(1)
+
+
+@torch.compiler.disable
+def counted(x):
+    return x * next(COUNTS)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        steps = torch.from_numpy(np.unwrap(x.numpy(), axis=0))
+        y = self.linear(x) + steps
+        y = counted(y)
+        return y * 2
+
+
+def make():
+    return Model(), (torch.randn(3, 4),), {"gradients": True}
+"""
+"""A gradient runs the operator of `counted` once more, which then gives something else: no recorded call shows that."""
 ALONE = """\
 import numpy as np
 import torch
@@ -117,6 +148,17 @@ def test_a_model_becomes_one_graph_in_one_command(tmp_path: Path, monkeypatch: p
     assert found.document["left_breaks"] == []
     assert "Recorded run 1: 1 model, graph breaks 1 -> 0; 1 fix (" in found.printed
     assert len(found.repository.subjects("whole")) == 1
+
+
+@pytest.mark.slow
+def test_an_operator_that_is_wrong_is_found_beside_a_right_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = migrated_with(WRONG, tmp_path, monkeypatch).document
+    (model,), (only,) = document["models"], document["rounds"]
+    assert (model["before"]["graph_breaks"], model["after"]["graph_breaks"], model["problems"]) == (2, 1, [])
+    right, wrong = only["fixes"]
+    assert right["reverted"] == ""
+    assert "gave other results when a gradient ran it again" in wrong["reverted"]
+    assert wrong["reverted"] in document["left_breaks"][0]["reason"]
 
 
 @pytest.mark.slow
