@@ -12,7 +12,9 @@ _NO_EFFECT = "its break is still there"
 
 
 def what_would_help(outcome: Migration) -> Iterator[str]:
-    """Sentences without an end; none where something was fixed, or nothing was found."""
+    """Sentences without an end. Where something was fixed only what recorded runs may add to it; none where nothing was
+    found."""
+    yield from _recording(outcome)
     if outcome.commits or not (outcome.remaining or outcome.taken_back):
         return
     still = sum(_NO_EFFECT in each.reason for each in outcome.taken_back)
@@ -27,7 +29,11 @@ def what_would_help(outcome: Migration) -> Iterator[str]:
     named = [each for each in outcome.remaining if each.declined and "annotate" in each.declined]
     if named:
         yield f"{plural(len(named), 'site')} without a known type: add the annotations that the reasons name"
-    broken = [each.model for each in outcome.models if each.after.breaks]
-    if broken and not (outcome.rounds or outcome.left_breaks):
-        yield f"--record would record {plural(len(broken), 'model')}, and fix what only a run can tell"
     yield "`graphmend trace -- python your_script.py` shows which sites break in a real run, and what they cost"
+
+
+def _recording(outcome: Migration) -> Iterator[str]:
+    broken = sum(bool(each.after.breaks) for each in outcome.models)
+    if broken and not outcome.recorded:
+        what = "the model that still breaks" if broken == 1 else f"the {broken} models that still break"
+        yield f"--record runs {what} once more and fixes what only a run can tell"

@@ -72,6 +72,11 @@ class Migration:
         return self.measured.models
 
     @property
+    def recorded(self) -> bool:
+        """True where models that broke were recorded."""
+        return bool(self.rounds or self.left_breaks)
+
+    @property
     def sites(self) -> int:
         """How many break sites were fixed."""
         return sum(len(commit.applied) for commit in self.commits)

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from graphmend_codemod.evaluation.port import RecordedModel
+from graphmend_codemod.evaluation.recorder import Recorder
 from graphmend_codemod.trace import merged
 from graphmend_codemod.trace.document import SourceLine, Statement, Totals, Trace, Watched
 from graphmend_evaluation.counting import Call
@@ -142,3 +144,24 @@ def test_a_trace_is_known_again_for_the_same_code(tmp_path: Path) -> None:
     for file in (tmp_path / "rows").iterdir():
         file.write_text("{")
     assert memory.read_trace("m:f", changed) is None
+
+
+def test_an_interrupted_run_goes_on_with_the_traces_of_the_same_code(tmp_path: Path) -> None:
+    """Nothing runs: there is no such model, and no torch."""
+    root = tree(tmp_path / "tree", "")
+    (root / "torch.py").write_text("import os; os._exit(3)")
+    memory, trace = RowMemory(tmp_path / "rows", "base"), trace_of()
+    before = ModelMeasurement("zoo:make", Status.OK, "", 1.5, files=("zoo/model.py",))
+    memory.write("zoo:make", {}, ModelRow("zoo:make", before, before))
+    memory.write_trace("zoo:make", {}, trace)
+    policy = Policy(environment=ENVIRONMENT)
+
+    def recorded(kept: RowMemory | None, *changed: str) -> RecordedModel:
+        recorder = Recorder(root, tmp_path / "out", policy=policy, jobs=1, memory=kept, progress=lambda line: None)
+        (found,) = recorder.record({"shown": "zoo:make"}, changed)
+        return found
+
+    assert recorded(memory) == RecordedModel("shown", trace)
+    for found in (recorded(memory, "zoo/model.py"), recorded(None)):  # other code, and `--no-resume`
+        assert found.trace is None
+        assert "ended with exit code 3" in found.message

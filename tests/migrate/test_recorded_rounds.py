@@ -181,6 +181,41 @@ def test_a_fix_is_reverted_below_those_of_recorded_runs(repository: Repository) 
     assert text.count("@_recorded_operator(") == 2
 
 
+class RevertingFirst(Recording):
+    """Sends back the fix of the log call that the source alone led to."""
+
+    reason = ""
+
+    def verdict(self, sites: Sites, changed: Sequence[str]) -> Measured:
+        found = super().verdict(sites, changed)
+        line = MODEL.splitlines().index('        logger.warning("slow path")') + 1
+        there = any(each.code == "GM201" for each in sites.fixed)
+        return replace(
+            found, culprits=(Culprit("zoo/model.py", line, line, self.reason),) * (there and not self.recorded)
+        )
+
+
+class WithoutEffect(RevertingFirst):
+    reason = "its break is still there (a model)"
+
+
+class Wrong(RevertingFirst):
+    reason = "the eager result changed (a model)"
+
+
+def test_a_fix_without_effect_may_come_back_in_the_form_that_a_run_asks_for(repository: Repository) -> None:
+    outcome = recorded(repository, "zoo.model:narrow", measure=WithoutEffect, dry_run=True)
+    assert rules(outcome)[0] == ("GM201", 1)
+    assert outcome.taken_back == ()
+
+
+def test_a_fix_that_was_wrong_does_not_come_back(repository: Repository) -> None:
+    outcome = recorded(repository, "zoo.model:narrow", measure=Wrong, dry_run=True)
+    assert rules(outcome) == [("GM801", 1), ("GM801", 2)]
+    assert [each.finding.code for each in outcome.taken_back] == ["GM201"]
+    assert [each.reason for each in outcome.left_breaks] == [f"GM201: reverted after evaluation: {Wrong.reason}"]
+
+
 class RevertingRecorded(Recording):
     """Sends back whatever a recorded run fixed."""
 
