@@ -76,6 +76,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--report", type=Path, metavar="DIR", help="with --from: where migrate wrote its report [default: in .git]"
     )
+    parser.add_argument("--record", nargs="?", const="", help=argparse.SUPPRESS)
     models.add_model_options(parser)
     options.add_rule_options(parser)
     options.add_run_options(parser)
@@ -109,6 +110,11 @@ def _add_forge_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it, tell what was done, and return the exit code."""
+    if args.record is not None:
+        raise options.CommandError(
+            "--record belongs to `graphmend migrate`: make a branch with it, then propose that with "
+            "`graphmend pr --from BRANCH`"
+        )
     require("bot", "`graphmend pr`")
     from graphmend_codemod.bot import runner
     from graphmend_codemod.bot.pull_request import PullRequestOptions

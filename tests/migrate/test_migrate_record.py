@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from graphmend_codemod.cli.main import main
 from graphmend_codemod.migrate.saved import earlier_migration
 from graphmend_codemod.repository.checkout import open_checkout
 from tests.repository.tools import Repository, empty_repository, isolate, run, untouched
@@ -244,3 +245,9 @@ def test_rounds_are_a_number(repository: Repository, rounds: str, capsys: pytest
     with pytest.raises(SystemExit):
         run(repository, f"--record={rounds}")
     assert f"takes a number of rounds above 0, not '{rounds}'" in capsys.readouterr().err
+
+
+def test_a_pull_request_names_the_command_that_records(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pr", "--record"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--record belongs to `graphmend migrate`" in line
