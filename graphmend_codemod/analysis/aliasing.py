@@ -44,7 +44,7 @@ FRESH: frozenset[str] = frozenset(
     channel_shuffle cholesky cholesky_inverse cholesky_solve clamp clamp_max clamp_min clip clone column_stack
     combinations complex concat concatenate constant_pad_nd conv1d conv2d conv3d conv_transpose1d conv_transpose2d
     conv_transpose3d copysign corrcoef cos cosh cosine_embedding_loss cosine_similarity count_nonzero cov cross
-    cross_entropy cummax cummin cumprod cumsum cumulative_trapezoid deg2rad det diag diag_embed diagflat
+    cross_entropy ctc_loss cummax cummin cumprod cumsum cumulative_trapezoid deg2rad det diag diag_embed diagflat
     diagonal_scatter diff digamma dist div divide dot dstack elu empty empty_like entr eq erf erfc erfcx erfinv exp exp2
     expit expm1 eye fill fix flip fliplr flipud float_power floor floor_divide fmax fmin fmod fold frac frexp
     frobenius_norm full full_like gammainc gammaincc gammaln gather gaussian_nll_loss gcd ge gelu ger glu greater
@@ -128,7 +128,7 @@ FRESH_LAYERS = frozenset(
     UpsamplingNearest2d UpsamplingBilinear2d CosineSimilarity PairwiseDistance BCELoss BCEWithLogitsLoss NLLLoss L1Loss
     SmoothL1Loss HuberLoss KLDivLoss PoissonNLLLoss SoftMarginLoss HingeEmbeddingLoss MultiMarginLoss
     MultiLabelMarginLoss MultiLabelSoftMarginLoss MarginRankingLoss CosineEmbeddingLoss TripletMarginLoss
-    GaussianNLLLoss""".split()
+    GaussianNLLLoss CTCLoss""".split()
 )
 """Layers of torch.nn that take a tensor and return one with memory of its own, unless they work in place."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend_codemod.analysis import aliasing, annotated, effects, torch_api
+from graphmend_codemod.analysis import aliasing, annotated, effects, rearrangements, torch_api
 from graphmend_codemod.analysis.patterns import is_integer, is_name
 from graphmend_codemod.analysis.values import (
     BOOL,
@@ -85,6 +85,8 @@ def _resolved_call(evaluator: Evaluator, node: ast.Call, env: Env, qualified: st
         return _torch_call(evaluator, name, node, env)
     if qualified.startswith("builtins."):
         return _builtin(evaluator, qualified.removeprefix("builtins."), node, env)
+    if qualified in rearrangements.FUNCTIONS:
+        return rearrangements.value_of(evaluator, qualified, node, env)
     facts = evaluator.scope.index.function(qualified)
     if facts is not None:
         if facts.compiling_predicate:

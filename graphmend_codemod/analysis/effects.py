@@ -6,7 +6,7 @@ import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from graphmend_codemod.analysis import aliasing, torch_api
+from graphmend_codemod.analysis import aliasing, rearrangements, torch_api
 from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.values import ValueKind
@@ -28,6 +28,8 @@ def effect_of(evaluator: Evaluator, call: ast.Call, env: Env) -> Effect:
         return aliasing.of_builtin(qualified.removeprefix("builtins."), call)
     if qualified is not None and qualified.startswith("math."):
         return Effect()
+    if qualified in rearrangements.FUNCTIONS:
+        return rearrangements.effect_of(qualified, call)
     if not isinstance(call.func, ast.Attribute):
         return aliasing.unknown(call)
     receiver = call.func.value

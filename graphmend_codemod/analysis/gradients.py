@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis import rearrangements, torch_api
 from graphmend_codemod.analysis.patterns import all_given, is_name
 from graphmend_codemod.analysis.scope import children
 from graphmend_codemod.analysis.values import ValueKind
@@ -26,6 +26,8 @@ _STOPS = (
     | frozenset(torch_api.PYTHON_METHODS)
     | torch_api.name_set("detach any all argmax argmin argsort count_nonzero long int bool")
 )
+_CHOOSES = {"masked_fill": 1, "where": 0}
+"""Functions with an argument of bools, and its place; it is the first one of a method. No gradient flows into it."""
 
 
 def roots(evaluator: Evaluator, node: ast.expr, env: Env) -> frozenset[str]:
@@ -47,6 +49,8 @@ def roots(evaluator: Evaluator, node: ast.expr, env: Env) -> frozenset[str]:
         return roots(evaluator, node.value, env)
     if isinstance(node, ast.Call):
         return _call(evaluator, node, env)
+    if isinstance(node, ast.Subscript):
+        return roots(evaluator, node.value, env)  # an index is of integers or bools
     found: frozenset[str] = frozenset()
     for child in children(node):
         if isinstance(child, ast.expr):
@@ -56,15 +60,21 @@ def roots(evaluator: Evaluator, node: ast.expr, env: Env) -> frozenset[str]:
 
 def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> frozenset[str]:
     operands: list[ast.expr] = all_given(node)
-    name = torch_api.torch_function(evaluator.resolve(node.func, env))
+    qualified = evaluator.resolve(node.func, env)
+    name = torch_api.torch_function(qualified)
+    position = _CHOOSES.get(name or "", 0)
     if name is None and isinstance(node.func, ast.Attribute):
         owner = node.func.value
         if evaluator.value(owner, env).kind is ValueKind.TENSOR:
             name = node.func.attr
+            position = 0
             operands.append(owner)
     if name in _STOPS:
         return frozenset()
-    found = frozenset() if name is not None else frozenset({ast.unparse(node.func)})
+    if name in _CHOOSES and len(node.args) > position:
+        operands = [each for each in operands if each is not node.args[position]]
+    known = name is not None or qualified in rearrangements.FUNCTIONS
+    found = frozenset() if known else frozenset({ast.unparse(node.func)})
     for operand in operands:
         found |= roots(evaluator, operand, env)
     return found

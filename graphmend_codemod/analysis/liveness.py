@@ -7,9 +7,9 @@ import enum
 from collections.abc import Sequence
 from functools import lru_cache
 
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import asks_for_compiler, is_name
 from graphmend_codemod.analysis.program_points import ProgramPoint
-from graphmend_codemod.analysis.scope import SCOPES, parameter_names, walk, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, dotted, parameter_names, walk, walk_scope
 
 
 class Use(enum.Enum):
@@ -162,8 +162,11 @@ def _statement(node: ast.stmt, name: str) -> Use:
 
 
 def _lets_through(item: ast.withitem) -> bool:
-    """True for a manager of a mode of torch, by its name."""
+    """True for a manager of a mode of torch, by its name, and where eager mode takes one."""
     called = item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
+    called = called.orelse if isinstance(called, ast.IfExp) and asks_for_compiler(called.test) else called
+    if isinstance(called, ast.Attribute) and (dotted(called) or "").endswith(".backends.cudnn.flags"):
+        return True
     return (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")) in _MODES
 
 

@@ -164,6 +164,14 @@ def of_index(index: ast.expr, tensor: Value) -> frozenset[ShapeNeed] | None:
     return _needs(tensor, conditions)
 
 
+def of_size(index: ast.expr, tensor: Value) -> frozenset[ShapeNeed] | None:
+    """What `x.shape[1]` needs of `tensor`, which is `x`; None where the index is no written integer."""
+    number = written_integer(index)
+    if number is None or tensor.shape is None or not tensor.is_tensor:
+        return None
+    return _needs(tensor, [f"{{0}}.dim() > {number if number >= 0 else -number - 1}"])
+
+
 def _in_range(place: int, node: ast.expr) -> list[str] | None:
     if isinstance(node, ast.Slice):
         bounds = [each for each in (node.lower, node.upper) if each is not None]

@@ -6,7 +6,7 @@ import ast
 import math
 from typing import TYPE_CHECKING
 
-from graphmend_codemod.analysis import shape_needs, torch_api
+from graphmend_codemod.analysis import rearrangements, shape_needs, torch_api
 from graphmend_codemod.analysis.argument_limits import (
     FOR_ANY_DTYPE,
     LARGEST_FLOAT,
@@ -22,9 +22,10 @@ from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.hazards import FREE, Hazards
 from graphmend_codemod.analysis.literals import number_of
 from graphmend_codemod.analysis.patterns import all_given, expanded_like, is_name, same
+from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.shape_needs import ShapeNeed
 from graphmend_codemod.analysis.torch_api import NOT_FOR_EMPTY
-from graphmend_codemod.analysis.values import Value, ValueKind, is_bool_or_byte, is_floating_dtype
+from graphmend_codemod.analysis.values import BOOL, Value, ValueKind, is_bool_or_byte, is_floating_dtype
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.interpreter import Env, Evaluator
@@ -48,6 +49,7 @@ _MAKES_SIZES = frozenset({"zeros", "ones", "empty"})
 _NOT_FOR_EVERY_SHAPE = frozenset("tril triu flip normalize cumsum cumprod softmax log_softmax".split())
 _CLAMPS = frozenset("clamp clip clamp_min clamp_max hardtanh full_like".split())
 _TAKES_SLOPE = frozenset({"leaky_relu"})
+_BROADCAST = (torch_api.BINARY | torch_api.TO_BOOL) - {"isin"}
 _TENSORS_ALONE = frozenset(
     """maximum minimum fmax fmin atan2 arctan2 logaddexp logaddexp2 hypot heaviside nextafter isclose
     logical_and logical_or logical_xor""".split()
@@ -89,7 +91,10 @@ def judge(evaluator: Evaluator, node: ast.expr, env: Env) -> Hazards:
         inner = judge(evaluator, node.value, env) & _slice(evaluator, node.slice, env)
         if isinstance(node.slice, ast.Slice) and node.slice.step is None and _is_shape(node.value):
             return inner  # `x.shape[2:]` is empty where there is no more
-        needs = shape_needs.of_index(node.slice, evaluator.value(node.value, env))
+        if isinstance(node.value, ast.Attribute) and _is_shape(node.value):
+            needs = shape_needs.of_size(node.slice, evaluator.value(node.value.value, env))
+        else:
+            needs = shape_needs.of_index(node.slice, evaluator.value(node.value, env))
         if needs is None:
             return inner & Hazards(raises=f"`{ast.unparse(node)}` may be out of range")
         return inner & Hazards(needs_shapes=needs)
@@ -274,6 +279,8 @@ def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> Hazards:
         if base.kind is ValueKind.TENSOR:
             hazards = hazards & judge(evaluator, node.func.value, env)
             return hazards & _tensor_call(evaluator, node, env, node.func.attr, node.func.value)
+    if name is None and qualified in rearrangements.FUNCTIONS:
+        return hazards & rearrangements.hazards_of(evaluator, qualified, node, env)
     if name is None:
         return Hazards(impure=f"`{short(node)}` may have side effects or be expensive")
     return hazards & _tensor_call(evaluator, node, env, name, node.args[0] if node.args else None)
@@ -342,11 +349,17 @@ def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, firs
     if name in torch_api.CREATION:
         needs = frozenset()
     strict = frozenset() if name in OF_ANY_DTYPE else needs
+    if name == "masked_fill" and not is_floating_dtype(value.dtype) and not _fills_any_dtype(node):
+        needs = strict = frozenset({short(first)})
     return Hazards(None, raises, needs, finite, shapes or frozenset(), strict)
 
 
 def _shapes(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: ast.expr) -> frozenset[ShapeNeed] | None:
     """What a call of torch needs of shapes in order not to raise; None where nothing spells it."""
+    if operands := _broadcast(evaluator, node, env, name, first):
+        found = _elementwise(evaluator, operands, env, ast.unparse(node))
+        asked = _asks_for_bools(evaluator, operands[1], env) if name == "masked_fill" else frozenset()
+        return None if found.raises is not None or asked is None else found.needs_shapes | asked
     if name not in {"expand", "expand_as"}:
         return shape_needs.of_call(node, name, first, evaluator.value(first, env))
     like = expanded_like(node)
@@ -354,26 +367,59 @@ def _shapes(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: as
     return shape_needs.of_expansion(node, first) if known else None
 
 
+def _broadcast(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: ast.expr) -> list[ast.expr]:
+    """The arguments that a call of torch broadcasts, where nothing but their shapes can make it raise."""
+    rest = [argument for argument in node.args if argument is not first]
+    if name in _BROADCAST:
+        return [first, *rest] if rest else []
+    if name == "where" and [*node.args] == [first, *rest] and len(rest) == 2 and not node.keywords:
+        return [first, *rest] if is_bool_or_byte(evaluator.value(first, env).dtype) else []
+    if name == "masked_fill" and len(rest) == 2:
+        return [first, rest[0]] if _why_it_does_not_fill(evaluator, node, env, first) is None else []
+    return []
+
+
+def _asks_for_bools(evaluator: Evaluator, mask: ast.expr, env: Env) -> frozenset[ShapeNeed] | None:
+    """What has to be asked for a mask to hold bools; None where it cannot be."""
+    if evaluator.value(mask, env).dtype == BOOL:
+        return frozenset()
+    while not isinstance(mask, (ast.Name, ast.Attribute)):
+        moved = isinstance(mask, ast.Call) and evaluator.resolve(mask.func, env) in rearrangements.FUNCTIONS
+        inner = mask.args[0] if moved and mask.args else getattr(mask, "value", None)  # type: ignore[attr-defined]
+        if not (moved or isinstance(mask, ast.Subscript)) or inner is None:
+            return None
+        mask = inner
+    scope = evaluator.scope
+    named = not scope.is_local("torch") and scope.resolve_global("torch") == "torch"
+    text = dotted(mask)
+    return frozenset({ShapeNeed(shape_needs.NAMED, f"{text}.dtype == torch.bool")}) if named and text else None
+
+
+def _why_it_does_not_fill(evaluator: Evaluator, node: ast.Call, env: Env, first: ast.expr) -> str | None:
+    """Why a floating tensor may not hold what `masked_fill` puts into it."""
+    value = evaluator.value(first, env)
+    floating = value if is_floating_dtype(value.dtype) else value._replace(dtype="float:asked")
+    return why_it_may_not_fit(evaluator, all_given(node)[-1:], env, floating, node)
+
+
+def _fills_any_dtype(node: ast.Call) -> bool:
+    """True where every dtype holds what `masked_fill` puts in: zero or one."""
+    filled = all_given(node)[-1]
+    return isinstance(filled, ast.Constant) and isinstance(filled.value, (int, float)) and filled.value in {0, 1}
+
+
 def _why_it_may_raise(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: ast.expr) -> str | None:
     rest = [argument for argument in node.args if argument is not first]
     numbers = [*rest, *(word.value for word in node.keywords if word.arg not in {"dim", "dtype", "device"})]
     dimension = next((word.value for word in node.keywords if word.arg == "dim"), None)
     unclear = f"`{short(node)}` may raise for some arguments"
-    if name in torch_api.BINARY | torch_api.TO_BOOL and rest:
-        found = _elementwise(evaluator, [first, *rest], env, ast.unparse(node))
-        return _may_not_broadcast(ast.unparse(node)) if found.needs_shapes else found.raises
-    if name == "where" and [*node.args] == [first, *rest] and len(rest) == 2 and not node.keywords:
-        found = _elementwise(evaluator, [first, *rest], env, ast.unparse(node))
-        mismatch = _may_not_broadcast(ast.unparse(node)) if found.needs_shapes else found.raises
-        return mismatch if is_bool_or_byte(evaluator.value(first, env).dtype) else unclear
+    if operands := _broadcast(evaluator, node, env, name, first):
+        unbroadcast = _elementwise(evaluator, operands, env, ast.unparse(node)).raises
+        return unbroadcast or f"cannot infer that `{short(operands[1])}` is a mask of bools"
     if name in torch_api.REDUCTIONS:
         return unclear if numbers or dimension is not None or name in NOT_FOR_EMPTY else None
-    if name == "masked_fill":
-        if len(rest) != 2:
-            return unclear
-        found = _elementwise(evaluator, [first, rest[0]], env, ast.unparse(node))
-        mismatch = _may_not_broadcast(ast.unparse(node)) if found.needs_shapes else found.raises
-        return mismatch or why_it_may_not_fit(evaluator, rest[1:], env, evaluator.value(first, env), node)
+    if name == "masked_fill" and len(rest) == 2:
+        return _why_it_does_not_fill(evaluator, node, env, first)
     if name in _CLAMPS:
         return why_it_may_not_fit(evaluator, numbers, env, evaluator.value(first, env), node)
     if name in {"zeros_like", "ones_like", "gelu", "round", "nan_to_num"} | torch_api.CASTS.keys():

@@ -124,7 +124,7 @@ FUNCTIONS_RETURNING_TENSOR = RETURNS_TENSOR | name_set(
     """adaptive_avg_pool3d affine_grid angle bilinear block_diag channel_shuffle cholesky column_stack combinations
     complex constant_pad_nd cosine_embedding_loss cov cross dist dstack fill fix frobenius_norm gaussian_nll_loss
     hardshrink hinge_embedding_loss inverse istft kron local_response_norm lp_pool1d lp_pool2d lp_pool3d
-    margin_ranking_loss matrix_power max_unpool2d msort multi_margin_loss multilabel_margin_loss
+    ctc_loss margin_ranking_loss matrix_power max_unpool2d msort multi_margin_loss multilabel_margin_loss
     multilabel_soft_margin_loss nuclear_norm pairwise_distance pdist poisson_nll_loss polar prelu quantile renorm
     row_stack soft_margin_loss softmin softshrink stft threshold triplet_margin_loss upsample upsample_bilinear
     upsample_nearest vander bartlett_window blackman_window hamming_window hann_window kaiser_window

@@ -112,6 +112,7 @@ SPECIAL = {
     "fractional_max_pool3d": ["F.fractional_max_pool3d(d, 2, output_size=(1, 1, 1))"],
     "cross": ["torch.cross(r(2, 3), r(2, 3), dim=1)"],
     "cross_entropy": ["F.cross_entropy(x, i)"],
+    "ctc_loss": ["F.ctc_loss(x.log_softmax(-1).unsqueeze(1), torch.tensor([[1, 2]]), (4,), (2,))"],
     "nll_loss": ["F.nll_loss(x, i)"],
     "multi_margin_loss": ["F.multi_margin_loss(x, i)"],
     "multilabel_margin_loss": ["F.multilabel_margin_loss(x, torch.zeros(4, 4, dtype=torch.long))"],

@@ -41,6 +41,30 @@ class Other(Model):
     def start(self, x):
         self.loc.data.fill_(5.0)
 """
+_NEW_DATA = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("ready", torch.tensor(False))
+        self.loc = nn.Parameter(torch.zeros(3))
+        self.scale = nn.Parameter(torch.ones(3))
+
+    def start(self, x):
+        with torch.no_grad():
+            std = x.std(0)
+            self.loc.data = -(x / std).mean(0)
+            self.scale.data = 1 / (std + 1e-6)
+            self.ready.data = torch.tensor(True)
+
+    def forward(self, x: torch.Tensor, factor: float = 2.0):
+        if self.training and not self.ready:
+            self.start(x * factor)
+        return (self.scale * (torch.tanh(x) + self.loc) * factor).sum()
+"""
 _QUEUE = """
 import torch
 from torch import nn
@@ -63,7 +87,7 @@ class Model(nn.Module):
 """
 
 
-@pytest.mark.parametrize("source", [_NORM, _QUEUE], ids=["norm", "queue"])
+@pytest.mark.parametrize("source", [_NORM, _NEW_DATA, _QUEUE], ids=["norm", "new data", "queue"])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_state_that_a_statement_changes_changes_in_one_graph(source: str) -> None:
     eager = loaded(source).Model()
@@ -135,3 +159,34 @@ def test_what_turns_gradients_on_inside_may_be_recorded() -> None:
     ):
         assert "enable_grad" in source
         assert "not torch.is_grad_enabled()" in fixed(source, opaque=True)[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "self.loc.data = x",  # the parameter would be memory of the input from then on
+        "self.loc.data = std",  # two parameters, or a parameter and a name, would share memory
+        "self.loc.data = x[0]",
+        "x.data = -std",
+    ],
+)
+def test_data_that_something_else_refers_to_is_left_alone(line: str) -> None:
+    source = _NEW_DATA.replace("self.loc.data = -(x / std).mean(0)", line)
+    assert fixed(source, opaque=True)[0] == source
+
+
+def test_a_tensor_that_shares_memory_with_another_one_breaks_the_graph_as_before() -> None:
+    eager = loaded(_NEW_DATA).Model()
+    eager.other = eager.scale.data  # new data ends that in eager mode
+    model = copy.deepcopy(eager)
+    whole: Any = torch.compile(model, backend="eager")
+    x = torch.randn(2, 3, generator=torch.Generator().manual_seed(9))
+    run(eager, eager, x), run(model, whole, x)
+    torch.testing.assert_close(model.other, eager.other)
+
+
+def test_new_data_of_another_shape_is_an_error_in_compiled_code() -> None:
+    model = loaded(_NEW_DATA.replace("torch.zeros(3)", "torch.zeros(1)")).Model()
+    whole: Any = torch.compile(model, backend="eager", fullgraph=True)
+    with pytest.raises(RuntimeError, match="another shape or dtype"):
+        whole(torch.randn(2, 3))

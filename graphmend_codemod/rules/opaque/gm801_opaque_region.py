@@ -44,7 +44,9 @@ all that is told apart while tracing, and the graph breaks as before. Where auto
 through `.data`, compiled code raises in place of a gradient of the new values. `self.queue.clone()` in the class
 becomes an operator, too: Inductor leaves out a copy of a tensor that changes later in the graph, and the gradient
 would be wrong. In a method that does more, such as a `forward`, one statement that only does this is called as such an
-operator: `if self.initialized.item() == 0: self.start(x)`, or a loop that fills a queue.
+operator: `if self.initialized.item() == 0: self.start(x)`, or a loop that fills a queue. `self.scale.data = 1 / x.std()`
+counts as such a change where the new data shares memory with nothing, and the tensor shares its memory with no other
+one of the module; in compiled code the tensor keeps its memory and its device, and other shapes or dtypes raise.
 
 **Methods with results.** A method of a module that changes nothing, but for what it made itself, and returns tensors of
 shapes that do not depend on data is called as one operator as well. It gets the parameters and buffers that the method
@@ -57,6 +59,10 @@ tensors of shapes that do not depend on data. Eager mode runs the author's state
 them. It gets the names that they read, and what they read of the instance. They may write into what they make, and
 into a tensor that nothing else refers to, which the operator copies. What they return may share no memory with what
 they were given, and they may not leave the function in their middle.
+
+**CTC losses.** What torch calls for one has no shape for torch.compile, but the loss of a batch is one element. So
+statements with `F.ctc_loss` or an `nn.CTCLoss` of the instance become one operator, `torch.backends.cudnn.flags` around
+them included; `reduction="none"` breaks the graph as before.
 
 **Loops.** `while (x > 1).any():` becomes one operator where each round only computes tensors from tensors and gives the
 names that it binds the shapes and dtypes that they had. That is asked while tracing, by one round of which nothing

@@ -56,6 +56,11 @@ def _replace_data(x: {torch}.Tensor, data: {torch}.Tensor) -> None:
 '''
 
 
+def owning(site: Site) -> tuple[Helper, ...]:
+    """The function `_owns_its_memory` of the module, and what it calls."""
+    return CONSTANT, Helper("_owns_its_memory", _OWNS.format(torch=site.torch).strip("\n"), shared=True)
+
+
 class _Write(NamedTuple):
     """What an attribute gets: `how` is "rebound", "data" (`self.a.data = x`) or "filled" (`self.a.copy_(x)`)."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from graphmend_codemod.analysis import aliasing, torch_api
+from graphmend_codemod.analysis import aliasing, rearrangements, torch_api
 from graphmend_codemod.analysis.aliasing import CONTAINER_METHODS, Effect
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.patterns import is_attribute, is_name
@@ -211,6 +211,8 @@ class ModuleMemory:
             return aliasing.of_operator(name, call)
         if qualified.startswith("builtins."):
             return aliasing.of_builtin(qualified.removeprefix("builtins."), call)
+        if qualified in rearrangements.FUNCTIONS:
+            return rearrangements.effect_of(qualified, call)
         index = self.site.evaluator.scope.index
         facts = index.function(qualified)
         only_computes = facts is not None and facts.computes

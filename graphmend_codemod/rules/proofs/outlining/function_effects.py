@@ -19,7 +19,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.gradients import unrecorded
 from graphmend_codemod.rules.proofs.outlining import held_functions, library_effects
-from graphmend_codemod.rules.proofs.outlining.eager_parts import behind_flags, eager_nodes
+from graphmend_codemod.rules.proofs.outlining.eager_parts import behind_flags, eager_nodes, is_compile_path
 from graphmend_codemod.rules.proofs.outlining.held_functions import Functions
 from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
 from graphmend_codemod.rules.proofs.outlining.single_process import idle_nodes
@@ -33,12 +33,13 @@ class FunctionEffects:
     """The effects of functions of one file, asked at a site in it.
 
     Of the instance of a method, which is followed into other methods: `read` are attributes that they read, `set` those
-    that they set, to constants alone, `off` flags that have to be False for the effects to be all, `methods` is
-    whether there are other methods, and `parts` names attributes that hold more than a tensor or a constant, with what
-    is read of them. `held` names the function of this file that an attribute is taken for, `recorded` is whether
-    autograd may see a change, `random` whether anything may draw random numbers, `alone` whether there has to be one
-    process alone. `updates` is for code that is not run again for a gradient: it may log messages, fill `held` and set
-    `alone`. Attributes that are called become `layers`, where somebody else looks at what they hold.
+    that they set, to constants alone, `replaced` those that get other data (`self.scale.data = ...`), `off` flags that
+    have to be False for the effects to be all, `methods` is whether there are other methods, and `parts` names
+    attributes that hold more than a tensor or a constant, with what is read of them. `held` names the function of this
+    file that an attribute is taken for, `recorded` is whether autograd may see a change, `random` whether anything may
+    draw random numbers, `alone` whether there has to be one process alone. `updates` is for code that is not run again
+    for a gradient: it may log messages, fill `held` and set `alone`. Attributes that are called become `layers`, where
+    somebody else looks at what they hold.
     """
 
     def __init__(self, site: Site, *, updates: bool = False, layers: set[str] | None = None) -> None:
@@ -50,6 +51,7 @@ class FunctionEffects:
         self.recorded = False
         self.read: set[str] = set()
         self.set: dict[str, ast.Constant] = {}
+        self.replaced: set[str] = set()
         self.off: set[str] = set()
         self.methods = self.alone = self.random = False
         self.parts: dict[str, str] = {}
@@ -243,7 +245,10 @@ class _Body(NameOrigins):
 
     def _written(self, node: ast.AST) -> Iterator[ast.expr]:
         stored = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
-        if stored and not _is_own(node, self._own):  # type: ignore[arg-type]
+        if stored and self._gets_new_data(node):  # type: ignore[arg-type]
+            self._effects.replaced.add(node.value.attr)  # type: ignore[attr-defined]
+            yield node  # type: ignore[misc]
+        elif stored and not _is_own(node, self._own):  # type: ignore[arg-type]
             raise NotProven(f"the function changes `{speculation.short(node)}`")
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             yield node.value
@@ -255,11 +260,24 @@ class _Body(NameOrigins):
         elif isinstance(node, ast.Call):
             yield from self._of_call(node)
 
+    def _gets_new_data(self, target: ast.Attribute) -> bool:
+        """True for the target of `self.scale.data = x.std()`: what it gets shares memory with nothing."""
+        held = target.value if target.attr == "data" and self._own and self._effects.updates else None
+        if not isinstance(held, ast.Attribute) or not _is_own(held, self._own):
+            return False
+        given = [each for each in self.nodes if isinstance(each, ast.Assign) and each.targets == [target]]
+        return len(given) == 1 and not self.roots(given[0].value)
+
     def _check_context(self, item: ast.withitem) -> None:
         call = item.context_expr
-        plain = isinstance(call, ast.Call) and item.optional_vars is None
-        if not plain or (self._resolved(call.func) or "") not in library_effects.CONTEXTS:  # type: ignore[attr-defined]
+        called = self._in_eager(call.func) if isinstance(call, ast.Call) and item.optional_vars is None else None
+        if called is None or (self._resolved(called) or "") not in library_effects.CONTEXTS:
             raise NotProven(f"`{speculation.short(call)}` is not supported inside a custom operator")
+
+    def _in_eager(self, called: ast.expr) -> ast.expr:
+        """What eager mode calls: `flags` of `(other if torch.compiler.is_compiling() else flags)`."""
+        chosen = isinstance(called, ast.IfExp) and is_compile_path(self._site, called.test)
+        return called.orelse if chosen else called  # type: ignore[attr-defined]
 
     def _resolved(self, node: ast.expr) -> str | None:
         name = root_of(node)
@@ -311,7 +329,7 @@ class _Body(NameOrigins):
 
     def _effect(self, call: ast.Call) -> aliasing.Effect | None:
         """What a call of something outside of this file does; None for nothing."""
-        qualified = self._resolved(call.func)
+        qualified = self._resolved(self._in_eager(call.func))
         local = root_of(call.func) in self.stored | self._parameters
         if self._effects.updates and not local and held_functions.is_message(self._site, call, qualified):
             return None

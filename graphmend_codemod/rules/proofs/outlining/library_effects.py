@@ -27,7 +27,7 @@ RESHAPES = torch_api.name_set(
     "resize_ resize_as_ set_ t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_ rename_"
 )
 
-CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode"})
+CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode", "torch.backends.cudnn.flags"})
 _MODULES = ("torch.compiler.is_", "torch.jit.is_", "math.", "operator.", "itertools.")
 _PROCESSES = frozenset(f"torch.distributed.{name}" for name in ("is_available", "is_initialized"))
 _ARRAYS = ("numpy.", "einops.")

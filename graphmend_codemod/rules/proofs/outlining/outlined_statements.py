@@ -33,7 +33,7 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import (
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.library_effects import check_gradient
 from graphmend_codemod.rules.proofs.outlining.opaque_function import numbers_read
-from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes, empty_results
+from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes, empty_results, holds_ctc_loss
 from graphmend_codemod.rules.proofs.untraced.guesses import seems_tensor
 
 _COMMENT = "# torch.compile cannot trace these statements: it calls them as one operator."
@@ -55,11 +55,11 @@ def edit(site: Site) -> Edit:
         raise NotProven("the code is in a nested function; move it into a function of its own")
     if isinstance(site.evaluator.scope.node, ast.AsyncFunctionDef):
         raise NotProven("the function is a coroutine")
-    check_around(site)
     reasons: list[NotProven] = []
     for body, position in reversed(site.place.blocks):
-        _check_alone(site, body[position])
         try:
+            check_around(site, body[position])
+            _check_alone(site, body[position])
             return _grown(site, body, position)
         except NotProven as reason:
             reasons.append(reason)
@@ -102,8 +102,11 @@ def _edit_of(site: Site, statements: Sequence[ast.stmt]) -> Edit:
     return found
 
 
-def check_around(site: Site) -> None:
+def check_around(site: Site, statement: ast.stmt | None = None) -> None:
+    """NotProven for a context around the site, or around a statement that it is in, that an operator would leave."""
     for parent in site.place.parents:
+        if statement is not None and (parent is statement or all(part is not statement for part in walk(parent))):
+            continue
         for item in parent.items if isinstance(parent, (ast.With, ast.AsyncWith)) else ():
             context = item.context_expr
             if not isinstance(context, ast.Call) or site.resolve(context.func) not in _CONTEXTS:
@@ -163,8 +166,14 @@ class Names:
 
     def effects(self) -> tuple[FunctionEffects, frozenset[str]]:
         """What the statements do, and the names from before them whose memory they change."""
-        effects = FunctionEffects(self.site)
-        return effects, effects.changed(self.function, own=self.own or "")
+        losses: set[str] = set()
+        effects = FunctionEffects(self.site, layers=losses)
+        changed = effects.changed(self.function, own=self.own or "")
+        for each in sorted(losses):
+            if not holds_ctc_loss(self.site, ast.parse(f"{self.own}.{each}", mode="eval").body):
+                raise NotProven(f"`{self.own}.{each}` may have side effects when it is called")
+        effects.read |= losses
+        return effects, changed
 
 
 class _Region:
@@ -288,6 +297,9 @@ class _Region:
         site, own = self.site, self.own
         # What `total += x` changes is a number where it was one before.
         yield from (f"isinstance({name}, (int, float))" for name in self.numbers)
+        for name in sorted(self.effects.layers or ()):
+            yield f"type({own}.{name}) is {site.torch}.nn.CTCLoss"
+            yield f'{own}.{name}.reduction != "none"'
         if self.effects.methods:
             yield f"type({own}) is {(site.evaluator.scope.class_qualified or '').rpartition('.')[2]}"
         if not self._keeps_state:

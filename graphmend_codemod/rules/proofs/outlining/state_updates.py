@@ -21,6 +21,7 @@ from graphmend_codemod.rules.framework.edits import asks_compiler, path_before_b
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
+from graphmend_codemod.rules.proofs.memory.initialised_state import owning
 from graphmend_codemod.rules.proofs.outlining import single_process
 from graphmend_codemod.rules.proofs.outlining.custom_op import calling, decorator, naming, operator_name
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
@@ -83,7 +84,8 @@ def edit_of(site: Site, path: Replacement, update: Update, operator: Helper, *, 
     """The edit with the operator's helpers, and with operators for copies of what changes."""
     owner = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
     copies = _copies(site, owner, update.tensors[: update.changed])
-    helpers = (*_helpers(site), operator)
+    asked = any(each.startswith("_owns_its_memory(") for each in update.conditions)
+    helpers = (*_helpers(site), *(owning(site) if asked else ()), operator)
     if copies:
         fake = Helper("_copied_fake", texts.COPIED_FAKE, after=("_copied",), shared=True)
         helpers = (*helpers, Helper("_copied", _copied(site), after=("_operator_name",), shared=True), fake)
@@ -112,6 +114,7 @@ def _conditions(site: Site, effects: FunctionEffects, own: str, owner: str) -> l
     conditions += [single_process.ASKED.format(site.torch)] if effects.alone else []
     conditions += [f"{own}.{name} is False" for name in sorted(effects.off)]
     conditions += [f"{own}.{name} is {function}" for name, function in sorted(effects.held.items())]
+    conditions += [f'_owns_its_memory({own}, "{name}")' for name in sorted(effects.replaced)]
     for name, value in sorted(effects.set.items()):
         conditions += _already(f"{own}.{name}", value)
     return conditions if site.no_grad or not effects.recorded else [*conditions, f"not {site.torch}.is_grad_enabled()"]
