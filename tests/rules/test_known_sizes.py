@@ -28,6 +28,7 @@ class Model(nn.Module):
 """
 _MODES = (Scenario(True, "leaves"), Scenario(False, "off"))
 _EYE = "mask = torch.eye(x.shape[0], dtype=torch.bool, device=x.device)\n        "
+_COUNTS = "counts = list(parts)\n        held = torch.tensor(counts)\n        "
 _SQUARE = "x = x @ x.T\n        "
 
 
@@ -41,6 +42,11 @@ def model(body: str, *, gather: bool = False) -> str:
         (
             "counts = [part.shape[0] for part in parts]\n"
             "        y = x.repeat_interleave(torch.tensor(counts, device=x.device), dim=0)",
+            ["torch.randn(2, 3), [torch.ones(4), torch.ones(1)]", "torch.randn(1, 3), [torch.ones(0)]"],
+        ),
+        (
+            "counts = [part.shape[0] for part in parts]\n        held = torch.tensor(counts, device=x.device)\n"
+            "        y = x.repeat_interleave(held, dim=0)",
             ["torch.randn(2, 3), [torch.ones(4), torch.ones(1)]", "torch.randn(1, 3), [torch.ones(0)]"],
         ),
         ("axes: list = torch.arange(1, len(x.shape)).tolist()\n        y = x.sum(axes)", ["torch.randn(2, 3, 4)"]),
@@ -100,6 +106,10 @@ def test_numbers_that_an_integer_of_32_bits_does_not_hold_are_read_as_before() -
         "y = [x[axis] for axis in torch.arange(x.shape[0]).tolist()]",
         "y = [torch.arange(n).tolist() for n in parts]",
         "y = [x.repeat_interleave(torch.tensor(part)) for part in parts]",
+        _COUNTS + "counts.append(3)\n        y = x.repeat_interleave(held, dim=0)",
+        _COUNTS + "held += 1\n        y = x.repeat_interleave(held, dim=0)",
+        _COUNTS + "self.others(held)\n        y = x.repeat_interleave(held, dim=0)",
+        _COUNTS + "if self.gather:\n            counts = [1, 2]\n        y = x.repeat_interleave(held, dim=0)",
     ],
 )
 def test_what_may_be_another_size_is_left_alone(body: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.callgraph import tree_of
+from graphmend_codemod.analysis.callgraph import calls_in, tree_of
 from graphmend_codemod.analysis.patterns import (
     is_integer,
     is_name,
@@ -27,7 +27,9 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.calls.certain_calls import own_definition
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
+from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
 
 _SPELLED = ("isinstance", "type", "int", "len", "list", "tuple", "range", "sum", "all")
 _BUILDERS = frozenset({"tensor", "as_tensor"})
@@ -85,14 +87,10 @@ def repeated(site: Site, call: ast.Call) -> Known | None:
     ):
         return None
     built = given[1]
-    if not isinstance(built, ast.Call) or torch_api.torch_function(site.resolve(built.func)) not in _BUILDERS:
-        return None
-    if any(word.arg != "device" and site.resolve(word.value) not in _WHOLE for word in built.keywords):
-        return None
-    source = built.args[0] if built.args else None
+    source = _list_of(site, built)
     if source is None or dotted(source) is None or is_bound_inside(site, call, dotted(source) or ""):
         return None
-    text = site.text(source)
+    text = site.text(source) if hasattr(source, "lineno") else dotted(source)
     # A single count, which may be that of several rows, needs no tensor.
     single = site.but(written={id(built): (built, f"{text}[0]")}).text(call)
     arguments = [*map(site.text, call.args), *map(site.text, call.keywords), f"output_size=sum({text})"]
@@ -103,6 +101,23 @@ def repeated(site: Site, call: ast.Call) -> Known | None:
         f"all(type(each) is int and each >= 0 for each in {text})",
     )
     return Known(f"({several} if len({text}) > 1 else {single})", conditions)
+
+
+def _list_of(site: Site, built: ast.expr) -> ast.expr | None:
+    """The list of which a tensor is made, here or in a statement before: `counts` of `torch.tensor(counts)`."""
+    if isinstance(built, ast.Name):
+        value = site.place.env.get(built.id)
+        stores = [part for part in walk_scope(site.evaluator.scope.node) if is_name(part, built.id)]
+        if value is None or value.built_from is None or sum(not isinstance(each.ctx, ast.Load) for each in stores) != 1:
+            return None
+        changes = ListChanges(calls_in(site.source.text), site.evaluator.scope.resolve_global)
+        changed = changes.before(own_definition(site), built.id, value.built_from, site.place.statement.lineno - 1)
+        return ast.Name(value.built_from, ast.Load()) if changed is None else None
+    if not isinstance(built, ast.Call) or torch_api.torch_function(site.resolve(built.func)) not in _BUILDERS:
+        return None
+    if any(word.arg != "device" and site.resolve(word.value) not in _WHOLE for word in built.keywords):
+        return None
+    return built.args[0] if built.args else None
 
 
 def is_bound_inside(site: Site, node: ast.expr, name: str) -> bool:
