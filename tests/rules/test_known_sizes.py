@@ -108,7 +108,7 @@ def test_numbers_that_an_integer_of_32_bits_does_not_hold_are_read_as_before() -
         "y = [x.repeat_interleave(torch.tensor(part)) for part in parts]",
         _COUNTS + "counts.append(3)\n        y = x.repeat_interleave(held, dim=0)",
         _COUNTS + "held += 1\n        y = x.repeat_interleave(held, dim=0)",
-        _COUNTS + "self.others(held)\n        y = x.repeat_interleave(held, dim=0)",
+        _COUNTS + "self.hook(held)\n        y = x.repeat_interleave(held, dim=0)",
         _COUNTS + "if self.gather:\n            counts = [1, 2]\n        y = x.repeat_interleave(held, dim=0)",
     ],
 )

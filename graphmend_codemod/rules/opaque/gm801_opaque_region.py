@@ -44,9 +44,9 @@ all that is told apart while tracing, and the graph breaks as before. Where auto
 through `.data`, compiled code raises in place of a gradient of the new values. `self.queue.clone()` in the class
 becomes an operator, too: Inductor leaves out a copy of a tensor that changes later in the graph, and the gradient
 would be wrong. In a method that does more, such as a `forward`, one statement that only does this is called as such an
-operator: `if self.initialized.item() == 0: self.start(x)`, or a loop that fills a queue. `self.scale.data = 1 / x.std()`
-counts as such a change where the new data shares memory with nothing, and the tensor shares its memory with no other
-one of the module; in compiled code the tensor keeps its memory and its device, and other shapes or dtypes raise.
+operator: `if self.initialized.item() == 0: self.start(x)`, or a loop that fills a queue. New data of a tensor,
+`self.scale.data = 1 / x.std()`, counts as such a change where it shares memory with nothing, and the tensor shares its
+own with no other one of the module; compiled code keeps the tensor's memory and device, and raises for another shape.
 
 **Methods with results.** A method of a module that changes nothing, but for what it made itself, and returns tensors of
 shapes that do not depend on data is called as one operator as well. It gets the parameters and buffers that the method
