@@ -122,6 +122,20 @@ def test_experts_that_mix_rows_are_one_graph_with_the_results_of_eager_mode() ->
     same(results(model, model, X), results(model, one_graph(model), X), 1e-6)
 
 
+@pytest.mark.parametrize("around", ["zip(masks, self.experts)", "enumerate(zip(masks, self.experts))"])
+def test_loops_over_experts_and_their_masks_in_step(around: str) -> None:
+    names = "i, (mask, expert)" if "enumerate" in around else "mask, expert"
+    source = written(f"""
+masks = (chosen.unsqueeze(-1) == torch.arange(3)).permute(2, 0, 1)
+for {names} in {around}:
+    row, slot = torch.where(mask)
+    result[row] += weights[row, slot, None] * expert(x[row])
+""")
+    assert "_one_operator" in fixed(source)[0]
+    model = made(source)
+    same(results(model, model, X), results(model, one_graph(model), X), 1e-6)
+
+
 def test_gradients_keep_no_graph_of_the_operator() -> None:
     model = made(written())
     x = X.clone().requires_grad_()
