@@ -15,7 +15,7 @@ from graphmend_codemod.analysis.torch_api import CASTS, NOT_FOR_EMPTY
 from graphmend_codemod.analysis.values import SCALAR, Value
 
 _ALONG = frozenset("softmax log_softmax cumsum cumprod normalize argmax argmin prod count_nonzero".split())
-_OVER = frozenset("sum mean amax amin any all std var logsumexp".split())
+_OVER = frozenset("sum mean amax amin any all std var logsumexp flip".split())
 """These take several dimensions as well."""
 _NO_DIMENSION = frozenset({"normalize", "std", "var"})
 """Another argument than the dimension comes first, or may."""

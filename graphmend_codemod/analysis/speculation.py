@@ -21,7 +21,7 @@ from graphmend_codemod.analysis.argument_limits import (
 from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.hazards import FREE, Hazards
 from graphmend_codemod.analysis.literals import number_of
-from graphmend_codemod.analysis.patterns import all_given, expanded_like, is_name, same
+from graphmend_codemod.analysis.patterns import all_given, expanded_like, is_name, same, written_integer
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.shape_needs import ShapeNeed
 from graphmend_codemod.analysis.torch_api import NOT_FOR_EMPTY
@@ -349,7 +349,8 @@ def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, firs
     if name in torch_api.CREATION:
         needs = frozenset()
     strict = frozenset() if name in OF_ANY_DTYPE else needs
-    if name == "masked_fill" and not is_floating_dtype(value.dtype) and not _fills_any_dtype(node):
+    loose = name == "masked_fill" and not is_floating_dtype(value.dtype)
+    if loose and _asks_for_signs(evaluator, node, first) is None:
         needs = strict = frozenset({short(first)})
     return Hazards(None, raises, needs, finite, shapes or frozenset(), strict)
 
@@ -359,7 +360,11 @@ def _shapes(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: as
     if operands := _broadcast(evaluator, node, env, name, first):
         found = _elementwise(evaluator, operands, env, ast.unparse(node))
         asked = _asks_for_bools(evaluator, operands[1], env) if name == "masked_fill" else frozenset()
-        return None if found.raises is not None or asked is None else found.needs_shapes | asked
+        signs = _asks_for_signs(evaluator, node, first) if name == "masked_fill" else None
+        needs = found.needs_shapes | (signs or frozenset())
+        return None if found.raises is not None or asked is None else needs | asked
+    if name == "full_like" and len(node.args) == 2:
+        return _asks_for_signs(evaluator, node, first)
     if name not in {"expand", "expand_as"}:
         return shape_needs.of_call(node, name, first, evaluator.value(first, env))
     like = expanded_like(node)
@@ -389,10 +394,9 @@ def _asks_for_bools(evaluator: Evaluator, mask: ast.expr, env: Env) -> frozenset
         if not (moved or isinstance(mask, ast.Subscript)) or inner is None:
             return None
         mask = inner
-    scope = evaluator.scope
-    named = not scope.is_local("torch") and scope.resolve_global("torch") == "torch"
     text = dotted(mask)
-    return frozenset({ShapeNeed(shape_needs.NAMED, f"{text}.dtype == torch.bool")}) if named and text else None
+    asked = f"{text}.dtype == torch.bool"
+    return frozenset({ShapeNeed(shape_needs.NAMED, asked)}) if text and _is_torch_named(evaluator) else None
 
 
 def _why_it_does_not_fill(evaluator: Evaluator, node: ast.Call, env: Env, first: ast.expr) -> str | None:
@@ -402,10 +406,23 @@ def _why_it_does_not_fill(evaluator: Evaluator, node: ast.Call, env: Env, first:
     return why_it_may_not_fit(evaluator, all_given(node)[-1:], env, floating, node)
 
 
-def _fills_any_dtype(node: ast.Call) -> bool:
-    """True where every dtype holds what `masked_fill` puts in: zero or one."""
-    filled = all_given(node)[-1]
-    return isinstance(filled, ast.Constant) and isinstance(filled.value, (int, float)) and filled.value in {0, 1}
+def _asks_for_signs(evaluator: Evaluator, node: ast.Call, first: ast.expr) -> frozenset[ShapeNeed] | None:
+    """What has to be asked for every dtype of `first` to hold the small integer that the call puts in; None if none."""
+    filled = node.args[-1] if node.args and not node.keywords else None
+    number = written_integer(filled) if filled is not None else None
+    if number is None and isinstance(filled, ast.Constant) and filled.value in {0.0, 1.0}:
+        number = 0
+    if number is None or not -128 <= number <= 127 or filled is first:
+        return None
+    text = dotted(first)
+    if number >= 0:
+        return frozenset()
+    asked = f"{text}.dtype != torch.uint8"
+    return frozenset({ShapeNeed(shape_needs.NAMED, asked)}) if text and _is_torch_named(evaluator) else None
+
+
+def _is_torch_named(evaluator: Evaluator) -> bool:
+    return not evaluator.scope.is_local("torch") and evaluator.scope.resolve_global("torch") == "torch"
 
 
 def _why_it_may_raise(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: ast.expr) -> str | None:

@@ -14,6 +14,7 @@ from graphmend_codemod.analysis.values import BOOL, INT64, ValueKind
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.exact_numbers import Compared, compared
+from graphmend_codemod.rules.proofs.conditions.random_draws import draws_one
 from graphmend_codemod.rules.proofs.number_read import number_read
 
 
@@ -112,11 +113,13 @@ OPPOSITES: dict[type[ast.cmpop], tuple[str, str]] = {
 
 
 def number_of(site: Site, node: ast.expr) -> ast.expr | None:
-    """`t` for `t.item()`, `int(t)` and `float(t)`, where `t` is a 0-dim tensor."""
+    """`t` for `t.item()`, `int(t)` and `float(t)`, where `t` can be asked for its number of elements."""
     inner = node
     while (read := number_read(site, inner)) is not None:
         inner = read
-    known = site.value(inner).is_single or is_registered(site, inner)
+    value = site.value(inner)
+    known = value.is_single or is_registered(site, inner) or draws_one(site, inner)
+    known = known or (value.is_tensor and isinstance(inner, ast.Name))
     return inner if inner is not node and known else None
 
 
@@ -129,7 +132,8 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
     if found == [None, None]:
         return None
     flags = [inner for inner in found if inner is not None and not site.value(inner).is_single]
-    if flags and not any(isinstance(side, ast.Constant) and side.value in range(128) for side in sides):
+    small = any(isinstance(side, ast.Constant) and side.value in range(128) for side in sides)
+    if any(is_registered(site, each) for each in flags) and not small:
         return None  # what a buffer of unknown dtype may not hold exactly
     for inner, side in zip(found, sides, strict=True):
         if inner is None and site.value(side).kind is ValueKind.TENSOR and not site.value(side).is_single:
@@ -158,7 +162,7 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
     whole = all(value.dtype == BOOL or (value.dtype == INT64 and not value.hint) for value in values)
     if not whole and sign not in {"==", "!="}:
         inverse = f"~({text})"  # nan is neither more nor less
-    single = tuple(has_one_element(site, flag) for flag in flags)
+    single = tuple(has_one_element(site, flag) for flag in flags if not draws_one(site, flag))
     return Part(text, f"({text})", inverse, hazards=hazards, facts=tuple(facts), any_shape=bool(flags), single=single)
 
 

@@ -14,6 +14,7 @@ from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, INT64, Value
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions.random_draws import draws_one
 
 _COUNTING = frozenset({"argmax", "argmin", "count_nonzero"})
 _HELD = range(128)
@@ -37,6 +38,12 @@ def compared(site: Site, inner: ast.expr, other: ast.expr, beside: ast.expr | No
         return Compared(text, "")
     if beside is not None and _is_same_dtype(value, site.value(beside)):
         return Compared(text, "")
+    if draws_one(site, inner):
+        device = next((word.value for word in getattr(inner, "keywords", ()) if word.arg == "device"), None)
+        named = isinstance(device, ast.Attribute) and device.attr == "device"
+        if device is not None and not named:
+            return None
+        return Compared(f"{text}.double()", "" if device is None else f'{site.text(device)}.type != "mps"')
     root = _root(site, inner)
     return None if root is None else Compared(f"{text}.double()", f'{site.text(root)}.device.type != "mps"')
 

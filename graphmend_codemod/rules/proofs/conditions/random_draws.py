@@ -9,6 +9,7 @@ from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.rules.framework.site import Site
 
 _DRAWS = frozenset({"torch.rand", "random.random"})
+_OF_TORCH = frozenset({"torch.rand", "torch.randn"})
 
 
 def is_draw(site: Site, node: ast.expr) -> bool:
@@ -59,3 +60,12 @@ def draw_of(site: Site, node: ast.expr) -> ast.expr | None:
     if called not in _DRAWS or any(word.arg not in ("device", "dtype", "generator") for word in node.keywords):
         return None
     return node
+
+
+def draws_one(site: Site, node: ast.expr) -> bool:
+    """True for `torch.rand(1)`, `torch.rand(())` and the like: what is drawn is one element."""
+    if not isinstance(node, ast.Call) or site.resolve(node.func) not in _OF_TORCH or not node.args:
+        return False
+    sizes = [part for each in node.args for part in (each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each])]
+    words = {word.arg for word in node.keywords}
+    return all(isinstance(each, ast.Constant) and each.value == 1 for each in sizes) and words <= {"device", "dtype"}

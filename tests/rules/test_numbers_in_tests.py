@@ -1,0 +1,88 @@
+"""Numbers of one element that a test compares (`t.item() < 0.5`), and numbers that a branch puts into tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.rules.stateful_models import loaded
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import embedded, fixed
+from tests.tools.observe import Scenario
+
+_SOURCE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, n: torch.Tensor):
+        ...
+"""
+_INPUTS = [
+    "torch.ones(2, 3), torch.tensor([0.1])",
+    "torch.ones(2, 3), torch.tensor(0.1, dtype=torch.float64)",
+    "torch.ones(2, 3), torch.tensor([[7]])",
+    "-torch.ones(2, 3), torch.tensor([0.05], dtype=torch.half)",
+    "torch.ones(2, 3, dtype=torch.int8), torch.tensor([True])",
+    "torch.ones(2, 3, dtype=torch.uint8), torch.tensor([0.7])",
+]
+_BODIES = {
+    "an argument": "if n.item() <= 0.1:\n    x = x * 2\nreturn x",
+    "full_like": "if n.item() < 0.5:\n    x = torch.full_like(x, -100)\nreturn x",
+    "masked_fill": "if n.item() < 0.5:\n    x = x.masked_fill(x > 0, -1)\nreturn x",
+    "flip": "if n.item() < 0.5:\n    x = torch.flip(x, (-1, -2))\nreturn x",
+}
+
+
+@pytest.mark.parametrize("body", _BODIES.values(), ids=_BODIES)
+def test_a_tensor_compares_as_its_number_does(body: str) -> None:
+    source = embedded(body, _SOURCE)
+    text = fixed(source, select=("GM101",))[0]
+    assert "torch.where(" in text
+    behaves(source, text, _INPUTS)
+    compiles(text, _INPUTS, scenarios=[Scenario(), Scenario(False, "off")], strict=False)
+    compiles(text, _INPUTS[:1], scenarios=[Scenario(False, "off")])
+
+
+def test_what_several_elements_raise_is_raised() -> None:
+    text = fixed(embedded(_BODIES["an argument"], _SOURCE), select=("GM101",))[0]
+    model = loaded(text).Model()
+    compiled: Any = torch.compile(model, backend="eager")
+    for each in (model, compiled):
+        with pytest.raises(RuntimeError):
+            each(torch.ones(2, 3), torch.tensor([0.1, 0.2]))
+
+
+@pytest.mark.parametrize("draw", ["torch.rand(1)", "torch.rand(())", "torch.rand((1,), device=x.device)"])
+def test_draws_of_one_element(draw: str) -> None:
+    source = embedded(f"if self.training and {draw}.item() < 0.5:\n    x = torch.flip(x, (-1,))\nreturn x", _SOURCE)
+    text = fixed(source, select=("GM101",))[0]
+    assert "torch.where(" in text
+    inputs = [f"torch.arange(6.).view(2, 3) + {number}, torch.ones(1)" for number in range(4)]
+    behaves(source, text, inputs)
+    model = loaded(text).Model()
+    compiled: Any = torch.compile(model, backend="eager", fullgraph=True)
+    x, seen = torch.arange(6.0).view(2, 3), set()
+    for seed in range(8):
+        torch.manual_seed(seed)
+        expected = model(x, x)
+        torch.manual_seed(seed)
+        assert torch.equal(compiled(x, x), expected)
+        seen.add(bool(expected[0, 0] > 0))
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if torch.rand(2).item() < 0.5:\n    x = x * 2\nreturn x",
+        "if torch.rand(1, device='mps').item() < 0.5:\n    x = x * 2\nreturn x",
+    ],
+)
+def test_other_draws_are_left_alone(body: str) -> None:
+    source = embedded(body, _SOURCE)
+    assert fixed(source, select=("GM101",))[0] == source
