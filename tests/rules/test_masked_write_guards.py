@@ -59,7 +59,6 @@ if m.any():
     [
         ("t = x[7]\n    out[m] = 0.0", "may raise for some shapes"),
         ("t = x * 2.0\n    out[m] = t[m]", "`t` is computed in the branch"),
-        ("out = out.masked_fill(m[0], 1.0)", "may have a different shape"),
         ("out[m] = 1.0\n    y = y + 1.0", "`y` is assigned beside elements"),
         ("out[m] = y[m].max()", "`out[m]` gets something other than rows"),
     ],
