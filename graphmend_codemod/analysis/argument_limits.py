@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend_codemod.analysis.hazards import short
 from graphmend_codemod.analysis.literals import number_of
 from graphmend_codemod.analysis.values import Origin, Value, ValueKind, is_floating_dtype
 
@@ -69,8 +70,6 @@ def why_it_may_not_fit(
     """Numbers that a narrow dtype cannot hold make clamp and fill raise (not arithmetic, which overflows to inf)."""
     for number in numbers:
         if not fits(evaluator, number, env, tensor):
-            from graphmend_codemod.analysis.speculation import short
-
             return f"`{short(number)}` in `{short(node)}` may not fit into the tensor's dtype"
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import shape_needs
@@ -45,3 +46,9 @@ class Hazards(NamedTuple):
 
 
 FREE = Hazards()
+
+
+def short(node: ast.AST, limit: int = 60) -> str:
+    """Source text of a node for a message, on one line."""
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= limit else text[: limit - 3] + "..."
