@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Iterator
 
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
 from graphmend_codemod.analysis.values import UNKNOWN, Value, ValueKind, python
@@ -37,3 +38,24 @@ def _in_step(evaluator: Evaluator, call: ast.Call, env: Env) -> Value:
     if evaluator.resolve(call.func, env) == "builtins.enumerate":
         parts = [python(), *parts[:1]]
     return Value(ValueKind.PYTHON, elements=tuple(parts))
+
+
+def in_step(
+    target: ast.expr, iterated: ast.expr, resolve: Callable[[ast.expr], str | None]
+) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The targets of a loop with what each of them goes through: `i, (a, b) in enumerate(zip(x, y))` gives `a` and `x`.
+
+    A counter goes with a number. `resolve` tells the full name of what is called.
+    """
+    given = iterated.args if isinstance(iterated, ast.Call) else []
+    called = resolve(iterated.func) if isinstance(iterated, ast.Call) else None
+    targets = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+    plain = not any(isinstance(each, ast.Starred) for each in (*targets, *given))
+    if called == "builtins.enumerate" and plain and len(targets) == 2 and given:
+        yield targets[0], ast.Constant(0)
+        yield from in_step(targets[1], given[0], resolve)
+    elif called == "builtins.zip" and plain and len(targets) == len(given):
+        for each, value in zip(targets, given, strict=True):
+            yield from in_step(each, value, resolve)
+    else:
+        yield target, iterated

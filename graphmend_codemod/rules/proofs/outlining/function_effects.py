@@ -13,6 +13,7 @@ from itertools import permutations
 
 from graphmend_codemod.analysis import aliasing, speculation
 from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.iterated import in_step
 from graphmend_codemod.analysis.patterns import all_given, elements_of, is_name, root_of, same
 from graphmend_codemod.analysis.scope import FunctionNode, parameter_names
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -354,18 +355,7 @@ class _Body(NameOrigins):
     # whose memory a value may share
 
     def in_step(self, target: ast.expr, iterated: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-        """What the targets of a loop get: `for i, (a, b) in enumerate(zip(x, y))` gives `a` from `x`, `b` from `y`."""
-        called = self._resolved(iterated.func) if isinstance(iterated, ast.Call) else None
-        targets = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
-        given = iterated.args if isinstance(iterated, ast.Call) else []
-        plain = not any(isinstance(each, ast.Starred) for each in (*targets, *given))
-        if called == "builtins.enumerate" and plain and len(targets) == 2 and given:
-            yield from self.in_step(targets[1], given[0])
-        elif called == "builtins.zip" and plain and len(targets) == len(given):
-            for each, value in zip(targets, given, strict=True):
-                yield from self.in_step(each, value)
-        else:
-            yield target, iterated
+        return in_step(target, iterated, self._resolved)
 
     def holders(self, target: ast.expr) -> Iterator[str]:
         """The names that refer to a value once `target` holds it; a tensor that it is written into does not."""

@@ -18,6 +18,7 @@ from graphmend_codemod.core.findings import CompilePath, Edit, Helper, Original,
 from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.ctc_losses import holds_ctc_loss
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
     KNOWS_NAMES,
     OF_A_CLASS,
@@ -33,7 +34,7 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import (
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.library_effects import check_gradient
 from graphmend_codemod.rules.proofs.outlining.opaque_function import numbers_read
-from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes, empty_results, holds_ctc_loss
+from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes, empty_results
 from graphmend_codemod.rules.proofs.untraced.guesses import seems_tensor
 
 _COMMENT = "# torch.compile cannot trace these statements: it calls them as one operator."

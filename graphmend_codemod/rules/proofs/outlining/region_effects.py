@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
+from graphmend_codemod.analysis.iterated import in_step
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import all_given, all_names, elements_of, has_stars, is_attribute, is_name
+from graphmend_codemod.analysis.patterns import all_given, all_names, elements_of, is_attribute, is_name
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -154,7 +155,7 @@ class RegionEffects(NameOrigins):
         bound: dict[str, list[ast.expr]] = {name: [] for name in self.stored}
         for node in self.nodes:
             if isinstance(node, ast.For):
-                pairs = list(self._in_step(node.target, node.iter))
+                pairs = list(self._of_rounds(node))
             elif isinstance(node, ast.Assign):
                 pairs = [(target, node.value) for target in node.targets]
             elif isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.comprehension)):
@@ -166,21 +167,14 @@ class RegionEffects(NameOrigins):
                     bound[name].append(value if isinstance(target, ast.Name) else ast.Constant(None))
         return {name for name, values in bound.items() if values and all(map(self._is_part, values))}
 
-    def _in_step(self, target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    def _of_rounds(self, node: ast.For) -> Iterator[tuple[ast.expr, ast.expr]]:
         """What the variables of a loop hold: `(expert, self.experts)` for `i, expert in enumerate(self.experts)`."""
-        called = self._site.resolve(value.func) if isinstance(value, ast.Call) else None
-        given = value.args if isinstance(value, ast.Call) else []
-        targets = target.elts if isinstance(target, ast.Tuple) else []
-        if called == "builtins.enumerate" and len(targets) == 2 and given:
-            yield targets[0], ast.Constant(None)
-            yield from self._in_step(targets[1], given[0])
-        elif called == "builtins.zip" and len(targets) == len(given) and not has_stars(value):  # type: ignore[arg-type]
-            for each, iterated in zip(targets, given, strict=True):
-                yield from self._in_step(each, iterated)
-        elif isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "items" and len(targets) == 2:
-            yield from ((targets[0], ast.Constant(None)), (targets[1], value))
-        else:
-            yield target, value
+        for target, value in in_step(node.target, node.iter, self._site.resolve):
+            items = isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "items"
+            if items and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+                yield from ((target.elts[0], ast.Constant(None)), (target.elts[1], value))
+            else:
+                yield target, value
 
     def _is_part(self, node: ast.expr) -> bool:
         """True for `self.experts`, `self.experts[i]`, `self.experts.values()`."""

@@ -15,6 +15,7 @@ from graphmend_codemod.analysis.scope import FunctionNode, parameters, walk, wal
 from graphmend_codemod.analysis.values import BOOL, Value
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.ctc_losses import loss_of_batch
 from graphmend_codemod.rules.proofs.outlining.eager_parts import is_compile_path
 from graphmend_codemod.rules.proofs.outlining.shape_parts import (
     assignments_in,
@@ -107,20 +108,8 @@ class ResultShapes:
         parts = (part for part in walk(node) if id(part) in fine and isinstance(part, ast.Subscript))
         instead = {id(part): made for part in parts if (made := self._stand_in(part)) is not None}
         calls = (part for part in walk(node) if isinstance(part, ast.Call))
-        instead |= {id(part): made for part in calls if (made := self._reduced(part)) is not None}
+        instead |= {id(part): made for part in calls if (made := loss_of_batch(self._site, part)) is not None}
         return rebuilt(node, instead) if instead else node
-
-    def _reduced(self, call: ast.Call) -> ast.expr | None:
-        """One element of the dtype of what a CTC loss is given, for the loss of a batch: torch has no shape for it."""
-        held = holds_ctc_loss(self._site, call.func)
-        called = torch_api.torch_function(self._site.resolve_global(call.func))
-        if not (held or called == "ctc_loss") or not call.args:
-            return None
-        words = {word.arg: word.value for word in call.keywords}
-        reduction = call.args[5] if len(call.args) > 5 else words.get("reduction", ast.Constant("mean"))
-        if not held and (not isinstance(reduction, ast.Constant) or reduction.value not in {"mean", "sum"}):
-            return None
-        return ast.Call(ast.Attribute(call.args[0], "sum", ast.Load()), [], [])
 
     def _unique(self, node: ast.stmt) -> list[ast.stmt] | None:
         """What stands in for the results of `torch.unique(x, return_inverse=True)`; None for all others."""
@@ -316,7 +305,7 @@ class ResultShapes:
                 raise NotProven(f"the size of a result depends on data: `{part.id}`")
             if isinstance(part, ast.Subscript) and id(part) not in fine and not self._is_plain(site, part):
                 raise NotProven(f"the shape of a result may depend on `{speculation.short(part)}`")
-            if isinstance(part, ast.Call) and self._reduced(part) is None:
+            if isinstance(part, ast.Call) and loss_of_batch(self._site, part) is None:
                 self._check_call(site, part)
                 like = isinstance(part.func, ast.Attribute) and part.func.attr.endswith("_like")
                 if unsized and not like and not self._is_elementwise(part):
@@ -398,14 +387,6 @@ class ResultShapes:
         sized = name in torch_api.CREATION or name in _SIZED
         if sized and not name.endswith("_like") and any(value.is_tensor for value in values[qualified is None :]):
             raise NotProven(f"the shape of a result may depend on `{text}`")
-
-
-def holds_ctc_loss(site: Site, node: ast.expr) -> bool:
-    """True for `self.ctc`, to which the class assigns an `nn.CTCLoss`: a hint, which a header asks for."""
-    if not isinstance(node, ast.Attribute) or not is_name(node.value, site.evaluator.scope.self_name):
-        return False
-    fact = site.evaluator.scope.attribute(node.attr)
-    return fact is not None and torch_api.torch_module_class(fact.callee) == "CTCLoss"
 
 
 def empty_results(shapes: ResultShapes, name: str, given: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.calls import keyword
+from graphmend_codemod.analysis.iterated import in_step
 from graphmend_codemod.analysis.patterns import is_name, is_none
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.project.summary.candidates import ANSWERS, CHECKS
@@ -16,7 +17,6 @@ from graphmend_codemod.rules.proofs.untraceable_calls import refused
 from graphmend_codemod.rules.proofs.untraced.evidence import (
     absent_parameters,
     assigned,
-    in_step,
     is_given_to_forward,
     is_number,
     is_registered,
@@ -169,7 +169,7 @@ def ordered(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     sides = [each.id for each in (given.elt.left, given.elt.comparators[0]) if isinstance(each, ast.Name)]
     if len(sides) < 2 or not isinstance(given.elt.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE)):
         return None
-    pairs = (pair for each in given.generators for pair in in_step(site, each))
+    pairs = (pair for each in given.generators for pair in in_step(each.target, each.iter, site.resolve))
     sources = [source for target, source in pairs if isinstance(target, ast.Name) and target.id in sides]
     if any(site.value(each).is_tensor for each in sources):
         advice = "manually compare the whole tensors: `(x < y).all()`"

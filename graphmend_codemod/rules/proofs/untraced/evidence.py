@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 
 from graphmend_codemod.analysis.calls import keyword
+from graphmend_codemod.analysis.iterated import in_step
 from graphmend_codemod.analysis.likely_tensors import is_no_tensor
 from graphmend_codemod.analysis.patterns import asks_identity, is_attribute, is_name, is_none
 from graphmend_codemod.analysis.scope import defaults_of, dotted, walk_in_layers, walk_scope
@@ -251,7 +251,7 @@ def steps_through_tensor(site: Site, node: ast.expr) -> bool:
     if not isinstance(node, ast.Name) or not site.evaluator.scope.outline.comprehensions:
         return False
     for each in site.remembered("comprehensions", statement, lambda: _comprehensions(statement), anywhere=True):
-        for target, iterated in in_step(site, each):
+        for target, iterated in in_step(each.target, each.iter, site.resolve):
             if is_name(target, node.id):
                 return site.value(iterated).is_tensor
     return False
@@ -259,16 +259,3 @@ def steps_through_tensor(site: Site, node: ast.expr) -> bool:
 
 def _comprehensions(statement: ast.stmt) -> list[ast.comprehension]:
     return [node for node in walk_in_layers(statement) if isinstance(node, ast.comprehension)]
-
-
-def in_step(site: Site, comprehension: ast.comprehension) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """The targets of a comprehension with what each of them iterates over."""
-    target, iterated = comprehension.target, comprehension.iter
-    if isinstance(iterated, ast.Call) and isinstance(target, ast.Tuple):
-        together = site.resolve(iterated.func)
-        if together == "builtins.zip":
-            yield from zip(target.elts, iterated.args, strict=False)
-        elif together == "builtins.enumerate" and iterated.args:
-            yield target.elts[-1], iterated.args[0]
-    else:
-        yield target, iterated

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in, tree_of
+from graphmend_codemod.analysis.iterated import in_step
 from graphmend_codemod.analysis.patterns import is_attribute, is_name, last_name
 from graphmend_codemod.analysis.scope import defaults_of, dotted, walk, walk_in_layers, walk_scope
 from graphmend_codemod.core.source import SourceError
@@ -16,7 +17,6 @@ from graphmend_codemod.project.summary.candidates import is_named_recurrent
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraceable_calls import TRANSFORMS as _TRANSFORMS
 from graphmend_codemod.rules.proofs.untraceable_calls import is_random_transform
-from graphmend_codemod.rules.proofs.untraced.evidence import in_step
 from graphmend_codemod.rules.proofs.untraced.frames import Source
 from graphmend_codemod.rules.proofs.untraced.guesses import seems_tensor
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
@@ -171,8 +171,7 @@ def _attribute_of(site: Site, function: ast.expr) -> ast.Attribute | None:
 
 def _iterated(site: Site, loop: ast.For) -> Iterator[tuple[str, ast.expr]]:
     """The names that a loop binds, with what each of them iterates over."""
-    step = ast.comprehension(loop.target, loop.iter, [], 0)
-    for target, iterated in in_step(site, step):
+    for target, iterated in in_step(loop.target, loop.iter, site.resolve):
         if isinstance(target, ast.Name):
             yield target.id, iterated
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.iterated import in_step
 from graphmend_codemod.analysis.patterns import asks_identity, is_name, is_not
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.analysis.values import ValueKind
@@ -208,19 +209,7 @@ def _elements(site: Site, name: str) -> Iterator[ast.expr]:
     """What the elements are of lists that a loop goes through for `name`."""
     for node in walk_scope(site.evaluator.scope.node):
         if isinstance(node, ast.For):
-            for target, iterated in _in_step(site, node.target, node.iter):
+            for target, iterated in in_step(node.target, node.iter, site.resolve):
                 if is_name(target, name) and isinstance(iterated, ast.Name):
                     lists = _assigned(site, iterated.id)
                     yield from (each.elt for each in lists if isinstance(each, (ast.ListComp, ast.GeneratorExp)))
-
-
-def _in_step(site: Site, target: ast.expr, iterated: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """The targets of a loop with what each of them goes through."""
-    together = site.resolve(iterated.func) if isinstance(iterated, ast.Call) else None
-    if not isinstance(iterated, ast.Call) or together is None or not isinstance(target, ast.Tuple):
-        yield target, iterated
-    elif together == "builtins.zip":
-        for each, given in zip(target.elts, iterated.args, strict=False):
-            yield from _in_step(site, each, given)
-    elif together == "builtins.enumerate" and iterated.args:
-        yield from _in_step(site, target.elts[-1], iterated.args[0])
