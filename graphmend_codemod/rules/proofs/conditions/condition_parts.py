@@ -112,14 +112,17 @@ OPPOSITES: dict[type[ast.cmpop], tuple[str, str]] = {
 }
 
 
-def number_of(site: Site, node: ast.expr) -> ast.expr | None:
-    """`t` for `t.item()`, `int(t)` and `float(t)`, where `t` can be asked for its number of elements."""
+def number_of(site: Site, node: ast.expr, *, any_shape: bool = False) -> ast.expr | None:
+    """`t` for `t.item()`, `int(t)` and `float(t)`, where `t` is a 0-dim tensor.
+
+    With `any_shape` also a name of a tensor, which can be asked for its number of elements, and a draw of one element.
+    """
     inner = node
     while (read := number_read(site, inner)) is not None:
         inner = read
     value = site.value(inner)
-    known = value.is_single or is_registered(site, inner) or draws_one(site, inner)
-    known = known or (value.is_tensor and isinstance(inner, ast.Name))
+    known = value.is_single or is_registered(site, inner)
+    known = known or (any_shape and (draws_one(site, inner) or (value.is_tensor and isinstance(inner, ast.Name))))
     return inner if inner is not node and known else None
 
 
@@ -128,7 +131,7 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
     if not isinstance(node, ast.Compare) or len(node.ops) != 1 or type(node.ops[0]) not in OPPOSITES:
         return None
     sides = (node.left, node.comparators[0])
-    found = [number_of(site, side) for side in sides]
+    found = [number_of(site, side, any_shape=True) for side in sides]
     if found == [None, None]:
         return None
     flags = [inner for inner in found if inner is not None and not site.value(inner).is_single]
