@@ -59,6 +59,13 @@ def test_objects_of_such_a_library(call: str, made: str, annotation: str) -> Non
     assert _breaks("import pywt\nfrom pywt import Wavelet", call, made=made, annotation=annotation)
 
 
+def test_objects_that_a_module_makes() -> None:
+    setting = "from contextvars import ContextVar\nsetting: ContextVar[bool] = ContextVar('setting', default=False)"
+    assert _breaks(setting, "setting.get()")
+    assert _breaks(setting, "3 if setting.get() else 4")
+    assert not _breaks(setting, "dict().get(3)")
+
+
 @pytest.mark.parametrize(
     "call", ["len(x)", "self.made.bit_length()", "given.bit_length()", "torch.relu(x)", "max(1, 2)"]
 )

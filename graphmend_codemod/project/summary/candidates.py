@@ -90,7 +90,7 @@ COMPILED = frozenset(
     webrtcvad xgboost""".split()
 )
 """Libraries with extensions of their own, by the names that they are imported by."""
-FOREIGN = COMPILED | {"scipy"}
+FOREIGN = COMPILED | {"contextvars", "scipy"}
 """Libraries of which Dynamo traces nothing."""
 FOREIGN_NAMES = "foreign"
 """How the outline of a function notes that its file imports one of them."""

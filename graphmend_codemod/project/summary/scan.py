@@ -229,6 +229,9 @@ def _global(node: ast.Assign | ast.AnnAssign | ast.AugAssign, scan: _Scan, condi
             elif node.value is not None:
                 value = value_of(node.value, scan.lines)
                 scan.bindings.append(Binding(target.id, "value", "", conditional, value))
+                made = dotted(node.value.func) if isinstance(node.value, ast.Call) else None
+                if made is not None and made.partition(".")[0] in scan.lines.foreign:
+                    scan.lines.foreign.add(target.id)
         elif isinstance(target, (ast.Tuple, ast.List)):
             for part in target.elts:
                 if isinstance(part, ast.Name):

@@ -17,7 +17,7 @@ from graphmend_codemod.rules.proofs.untraced.other_files import defined
 def of_foreign_object(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`wavelet.wavefun(3)` and `len(wavelet)`, where `wavelet` is a `pywt.Wavelet`."""
     owner = node.args[0] if called == "builtins.len" and node.args else None
-    if called is None and isinstance(node.func, ast.Attribute):
+    if isinstance(node.func, ast.Attribute) and (called is None or _is_of_module(site, called)):
         owner = node.func.value
     library = next((each for each in _classes(site, owner) if each in FOREIGN), None) if owner is not None else None
     if library is None:
@@ -80,6 +80,18 @@ def _bases(site: Site, qualified: str, depth: int = 4) -> Iterator[str]:
         yield from _bases(site, base, depth - 1)
 
 
+def _is_of_module(site: Site, called: str) -> bool:
+    """True for a method of what a module of the project holds by a name: `settings.current.get`."""
+    module, _, name = called.rpartition(".")[0].rpartition(".")
+    return site.evaluator.scope.index.global_fact(module, name) is not None
+
+
+def _global(site: Site, name: str) -> str | None:
+    """What a name of the module is made by: `ContextVar` of `setting = ContextVar("setting")`, also where imported."""
+    fact = site.evaluator.scope.index.global_fact(site.summary.name, name)
+    return fact.callee if fact is not None and fact.kind is AttributeKind.CALL else None
+
+
 def _classes(site: Site, owner: ast.expr) -> Iterator[str]:
     """The libraries that the classes come from that an object may have."""
     names: list[str | None] = [site.value(owner).instance_of]
@@ -89,6 +101,8 @@ def _classes(site: Site, owner: ast.expr) -> Iterator[str]:
         names += [site.resolve_global(each) for each in said if isinstance(each, (ast.Name, ast.Attribute))]
         made = (each.func for each in assigned(site, owner.id) if isinstance(each, ast.Call))
         names += [site.resolve(each) for each in made if (dotted(each) or "").rpartition(".")[2][:1].isupper()]
+        outside = None if site.evaluator.scope.is_local(owner.id) else _global(site, owner.id)
+        names.append(outside)
     elif isinstance(owner, ast.Attribute) and dotted(owner) == f"{site.evaluator.scope.self_name}.{owner.attr}":
         fact = site.evaluator.scope.attribute(owner.attr)
         names.append(fact.callee if fact is not None else None)

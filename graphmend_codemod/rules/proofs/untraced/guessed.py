@@ -53,7 +53,11 @@ def guessed_at(site: Site, node: ast.expr) -> Untraced | None:
         return None
     called = site.resolve(node.func)
     for word in node.keywords:
-        if word.arg in NUMBERS and (site.value(word.value).is_tensor or is_registered(site, word.value)):
+        if (
+            word.arg in NUMBERS
+            and not _attends(node)
+            and (site.value(word.value).is_tensor or is_registered(site, word.value))
+        ):
             return Untraced(
                 node, f"takes the tensor `{speculation.short(word.value)}` as a number (device sync)", _NUMBER
             )
@@ -97,6 +101,13 @@ _NUMBER = "manually multiply with the tensor instead, or pass a Python number"
 _LENGTH = (
     "manually build a mask from the lengths (`torch.arange(n) < lengths[:, None]`), or pass them as Python numbers"
 )
+
+
+def _attends(node: ast.Call) -> bool:
+    """True for attention, `attention(query=q, key=k, value=v)`, whose value is a tensor."""
+    return any(word.arg == "key" for word in node.keywords)
+
+
 _TOTAL = "manually pass `output_size`, where the total is known"
 _CTC = "its operator saves a tensor of data-dependent shape; manually compute the loss outside the compiled function"
 
