@@ -115,6 +115,11 @@ IN_PLACE_ARGUMENT = {
 }
 """Where `inplace` stands among the arguments of a function of `torch.nn.functional`."""
 
+IN_PLACE_OPERATORS = frozenset(
+    "iadd iand ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor setitem".split()
+)
+"""Functions of `operator` that write their first argument, and between underscores methods that write their tensor."""
+
 FRESH_LAYERS = frozenset(
     """Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LayerNorm RMSNorm GroupNorm
     BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d SyncBatchNorm Embedding

@@ -130,12 +130,12 @@ class ModuleCalls:
 
     def assigned(self, owner: str, attribute: str | None = None) -> list[ast.expr]:
         """What a class and its bases in this module assign to an attribute, or to any."""
-        return [
-            value
-            for name in self._family(owner)
-            for targets, value in self._own_assignments(name)
-            if attribute is None or attribute in targets
-        ]
+        return [value for targets, value in self.assignments(owner) if attribute is None or attribute in targets]
+
+    def assignments(self, owner: str) -> Iterator[tuple[list[str | None], ast.expr]]:
+        """The same, with the attributes; None stands for a target that is none of the instance."""
+        for name in self._family(owner):
+            yield from self._own_assignments(name)
 
     def _own_assignments(self, name: str) -> list[tuple[list[str | None], ast.expr]]:
         """What a class of the module assigns to attributes of `self`; None stands for a target that is no such one."""
@@ -300,6 +300,10 @@ class ModuleCalls:
 
     def _may_lead_here(self, function: ast.expr) -> bool:
         return not isinstance(function, ast.Attribute) or function.attr in self._callable_attributes
+
+    def may_be_function(self, node: ast.Name | ast.Attribute) -> bool:
+        """False for a name that no function of the module has, and no attribute that holds a layer of one."""
+        return node.attr in self._callable_attributes if isinstance(node, ast.Attribute) else node.id in self._functions
 
     def sites(self, function: Key) -> list[tuple[Key, dict[str, ast.expr]]]:
         """The calls of a function: by whom, and what is given for each parameter."""

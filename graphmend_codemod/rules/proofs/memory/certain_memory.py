@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import TypeVar
 
 from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.callgraph import Definition
 from graphmend_codemod.analysis.patterns import is_attribute, is_name
-from graphmend_codemod.analysis.scope import dotted
+from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
+from graphmend_codemod.rules.proofs.memory import handed_functions
 from graphmend_codemod.rules.proofs.memory.given_writes import (
     HELD,
     SHARING,
     STATISTICS,
     writes_by_word,
 )
+from graphmend_codemod.rules.proofs.memory.handed_functions import Handed, is_method_in_place
+from graphmend_codemod.rules.proofs.memory.held_tensors import ANY_BUFFER, held_name
 from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
 from graphmend_codemod.rules.proofs.untraced.evidence import registered
@@ -40,9 +43,38 @@ class CertainMemory(ModuleMemory):
         del function
         return []
 
+    def writes(self, function: Definition) -> list[tuple[ast.AST, set[str]]]:
+        """The same, and the calls that run a function which is handed around, and which writes."""
+        known = super().writes(function)
+        return self.remembered("all writes", function, lambda: [*known, *handed_functions.writes_of(self, function)])
+
+    def written_by(self, function: Definition, node: ast.AST) -> set[str]:
+        """The names into whose tensors a node writes, be it in a function inside of this one."""
+        return self._written(function, node)
+
+    def handed_of_module(self, function: Definition, node: ast.Name | ast.Attribute) -> Handed | None:
+        """What a function or method of the module writes that is named and not called."""
+        if not self.calls.may_be_function(node):
+            return None
+        callee = self.calls.callee(function, ast.Call(node, [], []))
+        if callee is None:
+            return None
+        own = self._written_by_method(function, ast.Call(node, [], [])) if callee.owner else set()
+        written = self._written_parameters(callee)
+        given = frozenset(number for number, name in enumerate(callee.parameters) if name in written)
+        return Handed(frozenset(own), frozenset(), bool(given), given) if own or given else None
+
     def _find_effect(self, function: Definition, call: ast.Call) -> Effect:
         called, owner = call.func, getattr(call.func, "value", None)
+        named = method_by_name(call)
+        if named is not None:
+            return self._find_effect(function, named)
         name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        if name.strip("_") in aliasing.IN_PLACE_OPERATORS:
+            if name[:2] == "__" and isinstance(called, ast.Attribute):
+                return Effect((called.value,), (called.value,))
+            first = tuple(call.args[:1])
+            return Effect(first, first) if self._is_of_operator(called) else Effect()
         asked = (
             name.endswith("_")
             or name in SHARING
@@ -65,12 +97,13 @@ class CertainMemory(ModuleMemory):
 
     def sources(self, function: Definition, node: ast.expr) -> set[str]:
         """The same, with what the name of an attribute and an own list of tensors lead to."""
-        if isinstance(node, ast.Call) and is_name(next(iter(node.args), None), "self"):
-            name = node.args[1] if len(node.args) > 1 else None
-            if is_name(node.func, "getattr") and isinstance(name, ast.Constant) and isinstance(name.value, str):
-                return {f"self.{name.value}"}
         if isinstance(node, ast.Call) and is_attribute(node.func, "self") and node.func.attr in HELD:
             return {f"self.{each}" for each in self._buffers(function)}
+        held = held_name(node)
+        if held is not None:
+            return {held} if held != ANY_BUFFER else {f"self.{each}" for each in self._buffers(function)}
+        if isinstance(node, ast.Name) and (iterated := self._comprehended(function).get(id(node))) is not None:
+            return self.sources(function, iterated)
         found = super().sources(function, node)
         own = (name.partition(".")[2] for name in found if name.startswith("self.") and function.owner)
         return found.union(*(self._listed(function.owner, each) for each in own))
@@ -87,6 +120,13 @@ class CertainMemory(ModuleMemory):
         stores = self.calls.assigned(function.owner, attribute)
         alone = all(any(each.lineno in place for place in places) for each in stores)
         return blocks.bindings_before(statement, name) if stores and alone else None
+
+    def _comprehended(self, function: Definition) -> dict[int, ast.expr]:
+        """What the variables of comprehensions come from, by the ids of the nodes that read them."""
+        return self.remembered("comprehended", function, lambda: dict(_comprehended(function.node)))
+
+    def _is_of_operator(self, called: ast.expr) -> bool:
+        return (self.site.resolve_global(called) or "").startswith("operator.")
 
     def _listed(self, owner: str, attribute: str) -> set[str]:
         """The attributes that a class puts into a list or dict: `self.scales = [self.first, self.second]`."""
@@ -132,4 +172,27 @@ class CertainMemory(ModuleMemory):
 
     def _is_tensor(self, function: Definition, node: ast.expr) -> bool:
         """True for what the dataflow takes for a tensor, and for buffers of the class around a function."""
-        return self.site.value(node).is_tensor or (is_attribute(node, "self") and node.attr in self._buffers(function))
+        held = held_name(node) or ""
+        buffer = node.attr if is_attribute(node, "self") else held.removeprefix("self.")
+        return self.site.value(node).is_tensor or held == ANY_BUFFER or buffer in self._buffers(function)
+
+
+def method_by_name(call: ast.Call) -> ast.Call | None:
+    """`x.add_(1)` for `getattr(x, "add_")(1)`; None for any other call."""
+    inner = call.func
+    if not isinstance(inner, ast.Call) or not is_name(inner.func, "getattr") or len(inner.args) < 2:
+        return None
+    owner, name = inner.args[:2]
+    spelled = name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else ""
+    if not is_method_in_place(spelled):
+        return None
+    return ast.copy_location(ast.Call(ast.Attribute(owner, spelled, ast.Load()), call.args, call.keywords), call)
+
+
+def _comprehended(function: ast.AST) -> Iterator[tuple[int, ast.expr]]:
+    for part in walk_scope(function):
+        for each in getattr(part, "generators", ()):
+            names = {one.id for one in ast.walk(each.target) if isinstance(one, ast.Name)}
+            for inner in walk(part):
+                if isinstance(inner, ast.Name) and inner.id in names and isinstance(inner.ctx, ast.Load):
+                    yield id(inner), each.iter

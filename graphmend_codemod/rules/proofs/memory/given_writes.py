@@ -10,15 +10,21 @@ from functools import lru_cache
 from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import last_name
-from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, parameter_names, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, parameter_names, walk
+from graphmend_codemod.rules.proofs.memory.held_tensors import held_name
 from graphmend_codemod.rules.proofs.untraced.evidence import registered
 
 HELD = frozenset({"buffers", "named_buffers"})
 STATISTICS = frozenset({"batch_norm", "instance_norm"})
 SHARING = aliasing.VIEWS | aliasing.BUILTINS_SHARING | aliasing.IN_PLACE_ARGUMENT.keys()
 _INITIALISES = frozenset({"__init__", "_init_weights", "init_weights", "reset_parameters"})
-_LOOKS_WRITTEN = re.compile(r"_[ ]*(?:\(|$)|\]|[-+*/%@&|^<>]=|\b(?:out|inplace|running_mean|True|batch_norm)\b")
+_INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_LOOKS_WRITTEN = re.compile(
+    r"\w_\b|\w__\(|\bsetitem\b|\bi(?:add|mul|sub|truediv)\b|\]|[-+*/%@&|^<>]=|\b(?:out|inplace|running_mean|True|batch_norm)\b"
+)
 """What every line spells that may write a tensor in place, or a line of such a statement."""
+_LOOKS_HANDED = re.compile(r"\w_(?:[\"',)\]]|$)|\bsetitem\b|\bi(?:add|mul|sub|truediv)\b")
+"""What every line spells that hands a function around which does so."""
 
 
 def writes_by_word(word: ast.keyword) -> bool:
@@ -38,14 +44,19 @@ def writes_given(text: str) -> bool:
 
 def _may_write_given(function: FunctionNode, lines: Sequence[str], buffers: Collection[str]) -> bool:
     """False where a function itself certainly writes nothing that it is given in place."""
-    if not any(_LOOKS_WRITTEN.search(each) for each in lines[function.lineno - 1 : function.end_lineno]):
+    own = lines[function.lineno - 1 : function.end_lineno]
+    if not any(_LOOKS_WRITTEN.search(each) for each in own):
         return False
-    inside = list(walk_scope(function))
+    inside = [part for part in walk(function) if part is not function]
+    if any(_LOOKS_HANDED.search(each) for each in own) and any(map(_hands_a_write_around, inside)):
+        return True
     written = [(name, part.lineno) for part in inside for name in _written_names(part, buffers)]  # type: ignore[attr-defined]
     if not written:
         return False
     outside, made = parameter_names(function), dict[str, int]()
     for part in inside:
+        if isinstance(part, _INNER):
+            outside |= parameter_names(part)
         if isinstance(part, (ast.For, ast.AsyncFor, ast.comprehension)):
             outside |= {each.id for each in ast.walk(part.target) if isinstance(each, ast.Name)}
         elif isinstance(part, ast.Assign):
@@ -57,6 +68,22 @@ def _may_write_given(function: FunctionNode, lines: Sequence[str], buffers: Coll
     parameters = parameter_names(function)
     new = {name: line for name, line in made.items() if name not in outside - parameters}
     return any(name in outside and line <= new.get(name, line) for name, line in written)
+
+
+def _hands_a_write_around(node: ast.AST) -> bool:
+    """True for `torch.Tensor.mul_` and `x.mul_` where they are given to something, and for names of such methods."""
+    if isinstance(node, ast.Call):
+        return any(_is_write_in_place(each) for each in (*node.args, *(word.value for word in node.keywords)))
+    if isinstance(node, (ast.Assign, ast.NamedExpr)):
+        return _is_write_in_place(node.value)
+    return isinstance(node, (ast.List, ast.Tuple)) and any(map(_is_write_in_place, node.elts))
+
+
+def _is_write_in_place(node: ast.expr) -> bool:
+    name = node.attr if isinstance(node, ast.Attribute) else node.value if isinstance(node, ast.Constant) else ""
+    if not isinstance(name, str) or not name[-1:].isidentifier():
+        return False
+    return (name[-1] == "_" and name[-2:] != "__" and name.isidentifier()) or name in aliasing.IN_PLACE_OPERATORS
 
 
 def is_new(node: ast.expr) -> bool:
@@ -73,16 +100,18 @@ def _written_names(node: ast.AST, buffers: Collection[str]) -> Iterator[str]:
         name = last_name(node.func)
         if isinstance(node.func, ast.Attribute) and name.endswith("_") and not name.endswith("__"):
             written = [node.func.value, *node.args[:1]]
+        elif name.strip("_") in aliasing.IN_PLACE_OPERATORS:
+            written = [*([node.func.value] if isinstance(node.func, ast.Attribute) else []), *node.args[:1]]
         elif any(writes_by_word(each) for each in node.keywords):
             written = list(aliasing.operands(node))
         elif len(node.args) > aliasing.IN_PLACE_ARGUMENT.get(name, 1 if name in STATISTICS else len(node.args)):
             written = list(node.args)
     elif isinstance(node, ast.AugAssign):
         plain = isinstance(node.value, (ast.Constant, ast.Tuple)) and last_name(node.target) not in buffers
-        written = [] if plain else [node.target]
+        written = [] if plain and held_name(node.target) is None else [node.target]
     elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
         plain = isinstance(node.slice, (ast.Constant, ast.Attribute)) and last_name(node.value) not in buffers
-        written = [] if plain else [node.value]
+        written = [] if plain and held_name(node.value) is None else [node.value]
     for each in written:
         roots: list[ast.AST] = [each]
         for inner in roots:

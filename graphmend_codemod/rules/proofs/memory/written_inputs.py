@@ -22,12 +22,14 @@ from graphmend_codemod.analysis.patterns import is_attribute, only_target
 from graphmend_codemod.analysis.scope import SCOPES, dotted, walk, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.gradients import unrecorded
+from graphmend_codemod.rules.proofs.memory import handed_functions
 from graphmend_codemod.rules.proofs.memory.certain_memory import CertainMemory
 from graphmend_codemod.rules.proofs.memory.given_writes import (
     elements_read,
     is_new,
     writes_given,
 )
+from graphmend_codemod.rules.proofs.memory.held_tensors import held_name
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -215,7 +217,12 @@ class _Joined:
             if blocks.runs(part) and id(part) not in off:
                 yield self._access(function, part, memory.sources(function, part))
         calls = (each for each in walk_scope(function.node) if isinstance(each, ast.Call) and blocks.runs(each))
+        for call, names in handed_functions.reads_of(memory, function):
+            if blocks.runs(call) and id(call) not in off:
+                yield self._access(function, call, names)
         for call in (each for each in calls if id(each) not in off):
+            if held_name(call) is not None:
+                yield self._access(function, call, memory.sources(function, call))
             callee = memory.calls.callee(function, call)
             if callee is not None and callee.owner:
                 inner = memory.remembered(f"attributes {self._copied}", callee, partial(self._attributes, callee))
