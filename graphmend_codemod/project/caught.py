@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from graphmend_codemod.project.catching import catching_modules
 from graphmend_codemod.project.entrances import Step, called_by_library
@@ -17,6 +18,7 @@ from graphmend_codemod.project.swallowing import function_swallows, manager_swal
 from graphmend_codemod.project.wrappers import wrappers
 
 _ANYTHING = frozenset({"finally", "except", "except Exception", "except BaseException"})
+_NAMES = re.compile(r"[A-Za-z_][\w.]*")
 _PARTS = "?parts"
 """Stands for the modules that an instance makes, among the methods of its class that have been called."""
 
@@ -45,8 +47,10 @@ class _Caught(Search):
     ) -> None:
         self._reached = {(path, each.qualname, each.line): each for path, found in reached.items() for each in found}
         self._callers: dict[str, str] = {}
+        self._keep_given: dict[str, str] = {}
         super().__init__(index, modules)
         self._follow_given()
+        self._follow_givers()
 
     def reasons(self) -> Caught:
         """What catches the exceptions of the functions found."""
@@ -85,7 +89,8 @@ class _Caught(Search):
         root, _, name = used.removesuffix("()").partition(".")
         if root not in (CALLED, "self") or by == "except NotImplementedError":
             return False
-        return root == CALLED or not name or self._index.find_method(owner, name) is None
+        found = self._index.find_method(owner, name) if name else None
+        return root == CALLED or found is None or found[1].is_property
 
     def _follow_given(self) -> None:
         """Follow what is given to functions that call it where an exception may be caught, and what they decorate."""
@@ -138,9 +143,45 @@ class _Caught(Search):
                     self._part(made, via)
                 if attribute.value.kind == "call":
                     self._made_by(module, methods.get("__init__"), attribute.value.spelled, via)
+                elif attribute.value.kind == "argument":
+                    self._keep_given[owner] = via
             for method in methods.values():
                 for ref in method.refs:
                     self._made_by(module, method, ref[:-2] if ref.endswith("()") else "", via)
+            self._named_in(module, methods.get("__init__"), via, apart={item.qualname})  # which messages name
+
+    def _named_in(
+        self, module: Module, construction: FunctionSummary | None, via: str, apart: Collection[str] = ()
+    ) -> None:
+        """Reach the modules that a constructor names, wherever it puts them: its summary has only what it assigns."""
+        if construction is None:
+            return
+        lines = self._index.text_of(module).split("\n")[construction.line - 1 : construction.end_line]
+        names = sorted(set(_NAMES.findall("\n".join(lines))))
+        for name in (each for each in names if each.rpartition(".")[2] not in apart):
+            self._made_by(module, construction, name, via)
+
+    def _follow_givers(self) -> None:
+        """Reach the modules that are made where something is made that keeps what it is given, and calls it."""
+        last = {name.rpartition(".")[2] for name in self._keep_given}
+        for module in self._modules if last else ():
+            for function in module.summary.functions:
+                made = [ref[:-2] for ref in function.refs if ref.endswith("()")]
+                via = self._given_to(module, function, (name for name in made if name.rpartition(".")[2] in last))
+                for name in made if via is not None else ():
+                    if name.rpartition(".")[2] not in last:
+                        self._made_by(module, function, name, via or "")
+            for item in module.summary.classes:
+                construction = module.methods.get(item.qualname, {}).get("__init__")
+                held = (each.value.spelled for each in item.attributes if each.value.kind == "call")
+                via = self._given_to(module, construction, (name for name in held if name.rpartition(".")[2] in last))
+                if via is not None:
+                    self._named_in(module, construction, via, apart=last)
+
+    def _given_to(self, module: Module, function: FunctionSummary | None, made: Iterable[str]) -> str | None:
+        """What catches in one of the classes that a function makes and that keep what they are given."""
+        found = (self._keep_given.get(self._index.scoped(module, function, name) or "") for name in made)
+        return next(filter(None, found), None)
 
     def _made_by(self, module: Module, function: FunctionSummary | None, called: str, via: str) -> None:
         """Reach the module that a call in a method makes, itself or as what a function returns."""
@@ -148,12 +189,20 @@ class _Caught(Search):
         if found is None:
             return
         made = self._index.function_summary(found)
-        targets = [found]
+        targets = [found, *self._tabled(found)]
         if made is not None and not made[1].owner:
             targets = [self._index.scoped(*made, inner[:-2]) or "" for inner in made[1].refs if inner.endswith("()")]
         for target in targets:
             if self._index.class_summary(target) is not None and self._index.is_module(target):
                 self._part(target, via)
+
+    def _tabled(self, name: str) -> Iterator[str]:
+        """The classes that a table of a module holds: `KINDS = {"plain": Part}`."""
+        home, _, last = name.rpartition(".")
+        module = self._index.module(home)
+        for binding in module.bindings.get(last, ()) if module is not None else ():
+            for held in binding.value.holds if binding.value is not None else ():
+                yield self._index.resolve(home, held.removesuffix("()")) or ""
 
     def _part(self, made: str, via: str) -> None:
         """Reach what a module runs that is called, and its own parts."""

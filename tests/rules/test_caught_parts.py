@@ -27,7 +27,18 @@ def make():
     return Part()
 
 
+KINDS = {{"part": Part}}
+
+
+def fill(model):
+    model.part = Part()
+
+
 class Model(nn.Module):
+    @property
+    def now(self):
+        return self.part
+
     def __init__(self):
         super().__init__()
         {held}
@@ -53,6 +64,16 @@ class Model(nn.Module):
         ("self.part = Part()", "torch.utils.checkpoint.checkpoint(self.part, x, use_reentrant=False)"),
         ("self.part = Part()", "list(map(self.part, [x]))[0]"),
         ("self.part = Part()", "list(self.children())[0](x)"),
+        ("setattr(self, 'part', Part())", "self.part(x)"),
+        ("for i in range(2):\n            setattr(self, f'part{i}', Part())", "getattr(self, 'part1')(x)"),
+        ("self.add_module('part', Part())", "self.part(x)"),
+        ("self.part = Part()", "self._modules['part'](x)"),
+        ("layers = [Part(), nn.Identity()]\n        self.all = nn.Sequential(*layers)", "self.all(x)"),
+        ("self.all = nn.ModuleList()\n        self.all.append(Part())", "self.all[0](x)"),
+        ("self.part = dict(part=Part)['part']()", "self.part(x)"),
+        ("self.part = KINDS['part']()", "self.part(x)"),
+        ("fill(self)", "self.part(x)"),
+        ("self.part = Part()", "self.now(x)"),
     ],
 )
 def test_a_part_that_a_method_calls_in_a_way_of_its_own_counts(tmp_path: Path, held: str, called: str) -> None:
@@ -86,3 +107,44 @@ def test_parts_of_parts_count_and_what_a_function_is_given_that_catches(tmp_path
         after, told = fixed_among(tmp_path / str(number), source, {})
         assert after == source
         assert any("caught" in each for each in told)
+
+
+_GIVEN = """
+import torch
+from torch import nn
+
+import model
+
+
+class Outer(nn.Module):
+    def __init__(self, part):
+        super().__init__()
+        self.kept = part
+
+    def forward(self, x):
+        {body}
+
+
+{made}
+"""
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "def make():\n    return Outer(model.Part())",
+        "class Whole(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        part = model.Part()\n        self.outer = Outer(part)\n\n"
+        "    def forward(self, x):\n        return self.outer(x)",
+    ],
+)
+def test_a_part_that_another_file_gives_to_what_catches_counts(tmp_path: Path, made: str) -> None:
+    source = _HOLDS.partition("def make()")[0]
+    for number, body in enumerate(
+        ("try:\n            return self.kept(x)\n        except ValueError:\n", "if True:\n")
+    ):
+        (tmp_path / str(number)).mkdir()
+        rest = "            return x" if number == 0 else "            return self.kept(x)"
+        other = _GIVEN.format(body=f"{body}{rest}", made=made)
+        after, told = fixed_among(tmp_path / str(number), source, {"outer.py": other})
+        assert ("torch._assert_async" in after) is bool(number), told

@@ -139,6 +139,10 @@ class ProjectIndex(Definitions):
         modules = map(self.module_at, self.users(qualified)) if self._every is not None else ()
         return tuple(Home(each.summary.name, self._text(each.summary.path)) for each in modules if each is not None)
 
+    def text_of(self, module: Module) -> str:
+        """The text of a file of the project; empty where the index was made of summaries alone."""
+        return self._text(module.summary.path)
+
     def spells(self, path: str, name: str) -> bool:
         """See `IndexView.spells`."""
         return re.search(rf"\b{name}\b", self._text(path)) is not None

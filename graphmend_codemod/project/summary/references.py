@@ -109,6 +109,8 @@ def finish(pending: Pending, around: Around) -> FunctionSummary:
 
 CALLED = "?"
 """Stands for a function that was given to this one, or to the one around it, among what is called."""
+COMPUTED = "self.?()"
+"""Stands for what a method looks up and calls, which may be anything that its instance holds."""
 
 
 def _caught(pending: Pending, around: Around, types: Collection[str], inner: set[str]) -> Iterator[tuple[str, str]]:
@@ -133,6 +135,14 @@ def _caught(pending: Pending, around: Around, types: Collection[str], inner: set
             yield from ((used, by) for used in found)
             if _calls_given(body, pending, around, inner):
                 yield CALLED, by
+            if whole.own and _calls_computed(node):
+                yield COMPUTED, by
+
+
+def _calls_computed(node: ast.Try | ast.With | ast.AsyncWith) -> bool:
+    """True where something computed is called: `getattr(self, name)(x)`."""
+    parts = (part for each in node.body for part in ast.walk(each))
+    return any(isinstance(part, ast.Call) and not isinstance(part.func, (ast.Name, ast.Attribute)) for part in parts)
 
 
 def _calls_given(body: Body, pending: Pending, around: Around, inner: set[str]) -> bool:
