@@ -136,6 +136,16 @@ def _outside_inference(diagnostic: Diagnostic, site: Site) -> Diagnostic:
     return diagnostic._replace(edit=None, declined=reason)
 
 
+def _is_taken(site: Site, name: str) -> bool:
+    """True where the file gives the name of a module it needs to anything else, or another file does."""
+    imported = [each.target for each in site.summary.bindings if each.kind == "import" and each.name == name]
+    if not site.stays(name) or any(target.replace(":", ".").partition(".")[0] != name for target in imported):
+        return True
+    # Nobody gives `torch` another meaning, and to ask reads the whole project.
+    written = site.evaluator.scope.index.writers(name) if name != "torch" else ()
+    return any(write.how == "assigned" for _, write in written)
+
+
 def _is_before_finally(site: Site) -> bool:
     """True where the node stands in an `except` of a `try` that has a `finally`."""
     handlers = [parent for parent in site.place.parents if isinstance(parent, ast.ExceptHandler)]
@@ -154,7 +164,7 @@ def _uncontradicted(diagnostic: Diagnostic, site: Site) -> Diagnostic:
         return diagnostic
     if site.torch is None and "torch" in diagnostic.edit.imports:
         return diagnostic._replace(edit=None, declined=name_taken())
-    taken = next((name for name in diagnostic.edit.imports if not site.stays(name.partition(".")[0])), None)
+    taken = next((name for name in diagnostic.edit.imports if _is_taken(site, name.partition(".")[0])), None)
     if taken is not None:
         return diagnostic._replace(edit=None, declined=name_taken(taken))
     asked = asks_for_compiler(site) if diagnostic.edit.writes_path else None

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import TypeGuard
 
 from graphmend_codemod.analysis.gradients import certainly_off
+from graphmend_codemod.analysis.patterns import is_name, only_target, stores_name
 from graphmend_codemod.analysis.scope import parameter_names, walk_scope
 from graphmend_codemod.analysis.values import BOOL, UNKNOWN, Value, is_floating_dtype
 from graphmend_codemod.core.findings import CompilePath, Edit, EditForm
@@ -51,6 +52,8 @@ def header_conditions(edit: Edit, site: Site) -> Iterator[ast.expr]:
 def _is_false(site: Site, test: ast.expr) -> bool:
     match test:
         case ast.Call(func=ast.Name(id="isinstance"), args=[ast.expr() as asked, kind]):
+            if _names(kind) == {f"{site.torch}.Tensor"}:
+                return isinstance(asked, ast.Name) and _is_array(site, asked.id)
             return _value(site, asked).is_tensor and _names(kind) <= _NUMBERS
         case ast.Compare(
             left=ast.Call(func=ast.Name(id="type"), args=[ast.expr() as asked]), ops=[ast.Is()], comparators=[kind]
@@ -74,6 +77,18 @@ def _is_false(site: Site, test: ast.expr) -> bool:
         ):
             return takes_no_gradient(site, asked)
     return False
+
+
+def _is_array(site: Site, name: str) -> bool:
+    """True where all that binds a name is a call of NumPy: Dynamo knows an array from a tensor."""
+    scope = site.evaluator.scope
+    if "numpy" not in {scope.resolve_global(each) for each in ("np", "numpy")} or name in parameter_names(scope.node):
+        return False
+    parts = list(walk_scope(scope.node))
+    made = [each for each in parts if isinstance(each, ast.Assign) and is_name(only_target(each), name)]
+    stores = [each for each in parts if stores_name(each, name)]
+    arrays = (isinstance(each.value, ast.Call) and site.resolve_global(each.value.func) for each in made)
+    return 0 < len(made) == len(stores) and all(str(each or "").startswith("numpy.") for each in arrays)
 
 
 def takes_no_gradient(site: Site, node: ast.expr) -> bool:

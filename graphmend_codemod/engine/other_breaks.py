@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import item_of
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Finding, Safety, Span
 from graphmend_codemod.rules.framework.site import Site
@@ -22,11 +23,12 @@ class BreakingTest(NamedTuple):
 
     span: Span
     text: str
+    where: str = "around it"
 
     @property
     def reason(self) -> str:
         """Why an edit below the test removes no break."""
-        return f"`{self.text}` around it (line {self.span.start_line}) breaks the graph too; fix that first"
+        return f"`{self.text}` {self.where} (line {self.span.start_line}) breaks the graph too; fix that first"
 
 
 class Judged(NamedTuple):
@@ -39,14 +41,47 @@ class Judged(NamedTuple):
 
 
 def breaking_tests(site: Site) -> tuple[BreakingTest, ...]:
-    """The tests around a site that certainly break the graph."""
-    found = []
-    for parent in site.place.parents:
-        if isinstance(parent, (ast.If, ast.While)) and (above := site.at(parent)) is not None:
-            key = ("breaking test", parent)
-            if site.remembered(*key, lambda above=above, test=parent.test: _breaks(above, test), anywhere=True):  # type: ignore[misc]
-                found.append(BreakingTest(site.span(parent.test), speculation.short(parent.test)))
+    """The tests around a site that certainly break the graph, and those above it in a loop.
+
+    Dynamo compiles nothing of a function in whose loops the graph breaks.
+    """
+    tests = [parent for parent in site.place.parents if isinstance(parent, (ast.If, ast.While))]
+    found = [
+        BreakingTest(site.span(each.test), speculation.short(each.test)) for each in tests if _is_breaking(site, each)
+    ]
+    for each in _above_in_loop(site):
+        asked = each.test if isinstance(each, ast.If) else each.value
+        if _is_breaking(site, each) if isinstance(each, ast.If) else _reads_back(site, each):
+            found.append(BreakingTest(site.span(asked), speculation.short(asked), "above it in the loop"))
     return tuple(found)
+
+
+def _is_breaking(site: Site, parent: ast.If | ast.While) -> bool:
+    above = site.at(parent)
+    if above is None:
+        return False
+    return bool(site.remembered("breaking test", parent, lambda: _breaks(above, parent.test), anywhere=True))
+
+
+def _above_in_loop(site: Site) -> Iterator[ast.If | ast.Assign]:
+    """The statements above a site, in the body of a loop around it, that bind a number or leave the round."""
+    loops = [parent for parent in site.place.parents if isinstance(parent, (ast.For, ast.AsyncFor, ast.While))]
+    for loop in loops:
+        for each in loop.body:
+            if each is site.place.statement or each in site.place.parents:
+                break
+            leaves = isinstance(each, ast.If) and isinstance(each.body[-1], (ast.Continue, ast.Break))
+            if isinstance(each, ast.Assign) or (isinstance(each, ast.If) and leaves and not each.orelse):
+                yield each
+
+
+def _reads_back(site: Site, statement: ast.Assign) -> bool:
+    """True for `n = mask.sum().item()`: a number that the data tells, and that Dynamo does not read."""
+    above = site.at(statement) if item_of(statement.value) is not None else None
+    if above is None:
+        return False
+    key = ("breaking read", statement)
+    return bool(site.remembered(*key, lambda: untraced.break_at(above, statement.value) is not None, anywhere=True))
 
 
 def _breaks(site: Site, test: ast.expr) -> bool:

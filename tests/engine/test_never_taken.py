@@ -78,3 +78,20 @@ def test_integers_that_index_are_no_mask() -> None:
 def test_a_mean_beside_a_test_of_the_same_statement_stays() -> None:
     source = model("mask = lengths > 3\n        x = x[mask].mean() if mask.any() else x.sum() * 0")
     declined(source, "`mask.any()` in the same statement breaks the graph too", select=("GM501",))
+
+
+def test_an_array_of_numpy_is_no_tensor() -> None:
+    source = """
+        import numpy as np
+        import torch
+        from torch import nn
+
+
+        class Model(nn.Module):
+            def forward(self, x: torch.Tensor):
+                sizes = np.asarray(x.shape)
+                if sizes.sum() > 4:
+                    x = x * 2
+                return x
+    """
+    declined(source, because="`isinstance(sizes, torch.Tensor)`, which is never so here")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
-from tests.tools.fixes import declined, fixed
+from tests.tools.fixes import declined, fixed, fixed_among
 from tests.tools.observe import Scenario
 
 _MODEL = """
@@ -158,3 +160,20 @@ def test_what_is_rounded_may_be_an_integer_already() -> None:
 def test_what_is_certainly_a_float_or_a_tensor_is_left_alone(number: str) -> None:
     source = _ROUNDED.replace("size - scale", number).replace("int(np.round(size)) + int(np.abs(scale))", "1")
     assert "is_compiling()" not in fixed(source)[0]
+
+
+_SIZES = "n = np.ceil(np.log1p(x.size(1))).astype('int').item()\n        return x * n"
+
+
+@pytest.mark.parametrize(
+    "bound", ["import math\nimport cmath as math", "math = None", "from numpy import emath as math"]
+)
+def test_math_that_is_something_else_is_not_computed_with(bound: str) -> None:
+    source = model(_SIZES).replace("import numpy as np\n", f"import numpy as np\n{bound}\n", 1)
+    declined(source, because="uses the name `math` for something else", select=("GM601",))
+
+
+@pytest.mark.parametrize(("line", "asked"), [("model.math = None", False), ("model.other = None", True)])
+def test_another_file_may_give_math_another_meaning(tmp_path: Path, line: str, asked: bool) -> None:
+    after, told = fixed_among(tmp_path, model(_SIZES), {"other.py": f"import model\n\n{line}\n"}, select=("GM601",))
+    assert ("math.ceil(" in after) is asked, told

@@ -305,3 +305,28 @@ def test_a_device_of_a_name_that_is_no_parameter_tells_nothing_of_gradients() ->
     body = "y = x * 2\n        device = y.device\n        del y\n        "
     body += "total = torch.tensor(0.0, device=device, requires_grad=True)\n        x = x * total"
     declined(model(body), "no tensor that may require a gradient is named in it")
+
+
+_LEAF = "total = torch.tensor(0.0, requires_grad=True, device=x.device)\n        "
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "self.last = total",
+        "self.last, _ = total, 1",
+        "self.kept.append(total)",
+        "setattr(self, 'last', total)",
+        "other = total\n        self.last = [other]",
+        "for row in x:\n            total = total + row.sum()\n        self.last = total",
+    ],
+)
+def test_a_leaf_that_is_kept_stays_one(kept: str) -> None:
+    declined(model(f"{_LEAF}{kept}\n        x = x + total"), because="others may ask that for a leaf")
+
+
+@pytest.mark.parametrize(
+    "kept", ["total = total + x.sum()\n        self.last = total", "self.last = total * 2", "pass"]
+)
+def test_what_is_computed_with_a_leaf_may_be_kept(kept: str) -> None:
+    assert ".flatten()[:0].sum()" in fixed(model(f"{_LEAF}{kept}\n        x = x + total"))[0]

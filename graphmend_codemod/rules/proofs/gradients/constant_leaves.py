@@ -16,6 +16,7 @@ from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.gradients.kept_leaves import where_kept
 
 _LIKE = frozenset({"zeros_like", "ones_like", "full_like"})
 _CREATES = _LIKE | {"tensor", "zeros", "ones", "full"}
@@ -55,6 +56,7 @@ def made_of_no_elements(site: Site, node: ast.Assign, call: ast.Call) -> Edit:
         if (use := _of_leaf(part, target.id)) is not None:
             raise NotProven(f"`{short(use)}` needs a leaf; manually make it without `requires_grad`")
     name = target.id
+    _demand_not_kept(site, node, name)
     conditions, x = _conditions(site, call, off=_is_only_computed_with(site, name))
     flags = [word.value for word in call.keywords if word.arg == "requires_grad"]
     asked = [each for each in flags if not _is_true(each) and site.text(each) not in conditions]
@@ -99,10 +101,20 @@ def kept_in_the_graph(site: Site, node: ast.Assign | ast.Return, made: ast.Call)
         uses = (part for part in walk(site.evaluator.scope.node) if part is not node.value)
         if (use := next((each for each in uses if _of_leaf(each, name) is not None), None)) is not None:
             raise NotProven(f"`{short(use)}` needs a leaf; manually make it without `requires_grad`")
+        _demand_not_kept(site, node, name)
     conditions, x = _conditions(site, made)
     begins = "return" if isinstance(node, ast.Return) else f"{site.text(node.targets[0])} ="
     value = f"{begins} {site.text(made)} + {x}.flatten()[:0].sum()"
     return two_paths(site, node, conditions, [_COMMENT.format(x), value])
+
+
+def _demand_not_kept(site: Site, node: ast.Assign, name: str) -> None:
+    """NotProven where the leaf itself is kept: whoever finds it there may ask it for its gradient."""
+    kept = where_kept(site, node, name)
+    if kept is not None:
+        raise NotProven(
+            f"`{short(kept)}` keeps it, and others may ask that for a leaf; manually keep `{name}.detach()`"
+        )
 
 
 def _conditions(site: Site, call: ast.Call, *, off: bool = False) -> tuple[list[str], str]:

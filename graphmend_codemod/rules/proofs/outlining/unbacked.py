@@ -95,7 +95,8 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
         avoided, why = _avoided(site, statement, is_number=is_number)
     off: list[str] = []
     if why is None:
-        why, off = unanswered(site, [node for node, text in written if _CHOOSES.search(text)])
+        chosen = [node for node, text in written if _CHOOSES.search(text)]
+        why, off = unanswered(site, chosen, [node for node, text in written if not _CHOOSES.search(text)])
     reason = f"{why}; manually compute all elements and select with `torch.where`" if why is not None else None
     if fraction is not None:
         why = f"`{short(fraction)}` is no whole number, and the graph breaks where such a number is read"

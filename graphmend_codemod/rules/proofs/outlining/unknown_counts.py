@@ -32,14 +32,26 @@ _SETTLE = torch_api.name_set(
 )
 
 
-def unanswered(site: Site, nodes: Collection[ast.expr]) -> tuple[str | None, list[str]]:
+_SIZED = torch_api.name_set(
+    """arange empty expand full linspace narrow new_empty new_full new_ones new_zeros ones rand randn repeat reshape
+    resize tile unfold view zeros"""
+)
+"""What takes a number for a size."""
+_OF_NUMBERS = frozenset({"int", "min", "max", "abs", "round", "item"})
+
+
+def unanswered(
+    site: Site, nodes: Collection[ast.expr], numbers: Collection[ast.expr] = ()
+) -> tuple[str | None, list[str]]:
     """Why what these expressions choose cannot go where it goes in the function, or what has to hold for it.
 
-    Where a gradient alone would ask how many rows there are, what they are chosen from may need none.
+    Where a gradient alone would ask how many rows there are, what they are chosen from may need none. Of what is cut
+    to one of the `numbers` no name says that, so gradients have to be off.
     """
     asks = _asked_of(site, nodes)
     if asks is None:
-        return None, []
+        cut = _asked_of(site, (), numbers) if numbers else None
+        return None, [] if cut is None else [site.gradients_off]
     bases = [_chosen_from(site, node) for node in nodes]
     if not asks.gradient or None in bases:
         return asks.why, []
@@ -62,14 +74,16 @@ class _Asks(NamedTuple):
     gradient: bool
 
 
-def _asked_of(site: Site, nodes: Collection[ast.expr]) -> _Asks | None:
+def _asked_of(site: Site, nodes: Collection[ast.expr], numbers: Collection[ast.expr] = ()) -> _Asks | None:
     """What asks how many rows these expressions choose, and would not get an answer; None where nothing does."""
     scope = site.evaluator.scope.node
-    rows = _Rows({id(node) for node in nodes})
+    rows = _Rows({id(node) for node in nodes}, {id(node) for node in numbers})
     statements = [part for part in walk_scope(scope) if isinstance(part, (ast.Assign, ast.AugAssign))]
     for each in sorted(statements, key=lambda part: part.lineno):
         if rows.reach(each.value):
             rows.names |= stored_names(walk(each))
+        elif rows.is_number(each.value):
+            rows.numbers |= stored_names(walk(each))
     found: _Asks | None = None
     for call in (part for part in walk_scope(scope) if isinstance(part, ast.Call)):
         name = last_name(call.func)
@@ -77,7 +91,7 @@ def _asked_of(site: Site, nodes: Collection[ast.expr]) -> _Asks | None:
         given = [owner, *call.args] if owner is not None else call.args
         if not given or not rows.reach(given[0]):
             continue
-        if name in _BREAK and not (name in _ALONG and _along_another(call)):
+        if nodes and name in _BREAK and not (name in _ALONG and _along_another(call)):
             return _Asks(f"`{short(call)}` asks how many there are, and the graph breaks there", False)
         whole = name in _FAIL_WHOLE and len(given) == 1 and not call.keywords
         if (name in _FAIL or whole) and not site.no_grad:
@@ -92,15 +106,38 @@ def _along_another(call: ast.Call) -> bool:
 
 
 class _Rows:
-    """Expressions and names whose number of rows depends on the data."""
+    """Expressions and names whose number of rows depends on the data, and numbers that do."""
 
-    def __init__(self, nodes: set[int]) -> None:
-        self._nodes = nodes
+    def __init__(self, nodes: set[int], numbers: set[int]) -> None:
+        self._nodes, self._numbers = nodes, numbers
         self.names: set[str] = set()
+        self.numbers: set[str] = set()
+
+    def is_number(self, node: ast.AST) -> bool:
+        """True for one of the numbers, and for what is computed of one alone."""
+        if id(node) in self._numbers or (isinstance(node, ast.Name) and node.id in self.numbers):
+            return True
+        if isinstance(node, ast.BinOp):
+            return self.is_number(node.left) or self.is_number(node.right)
+        return (
+            isinstance(node, ast.Call) and last_name(node.func) in _OF_NUMBERS and any(map(self.is_number, node.args))
+        )
+
+    def _is_cut(self, node: ast.AST) -> bool:
+        """True for `x[:n]` and `x.narrow(0, 0, n)` of one of the numbers."""
+        if isinstance(node, ast.Subscript):
+            bounds = [part for part in walk(node.slice) if isinstance(part, ast.Slice)]
+            return any(self.is_number(part) for each in bounds for part in (each.lower, each.upper) if part is not None)
+        if not isinstance(node, ast.Call) or last_name(node.func) not in _SIZED:
+            return False
+        sizes = [part for each in node.args for part in (each.elts if isinstance(each, ast.Tuple) else [each])]
+        return any(map(self.is_number, sizes))
 
     def reach(self, node: ast.AST) -> bool:
         """True where the rows come through to an expression, as many as they were."""
         if id(node) in self._nodes or (isinstance(node, ast.Name) and node.id in self.names):
+            return True
+        if self._numbers and self._is_cut(node):
             return True
         if isinstance(node, ast.Call):
             name, owner = last_name(node.func), [node.func.value] if isinstance(node.func, ast.Attribute) else []

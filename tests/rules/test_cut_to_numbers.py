@@ -1,0 +1,43 @@
+"""What is cut to a number that only the data tells (GM802), where a gradient asks how long it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.compiled import compiles
+from tests.tools.fixes import fixed
+from tests.tools.observe import Scenario
+
+_MODEL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        n = int((x > 0).sum())
+        return {cut} + x
+"""
+
+
+@pytest.mark.parametrize(
+    ("cut", "asked"),
+    [
+        ("x.flatten()[:n].cumsum(0).sum()", True),
+        ("x.flatten()[: n // 2 + 1].prod()", True),
+        ("x.flatten().narrow(0, 0, n).cumsum(0).sum()", True),
+        ("x.flatten()[:n].exp().sum()", False),
+        ("x.new_ones(n).cumsum(0).sum() * x.flatten()[:n].sum()", True),
+    ],
+)
+def test_a_gradient_of_what_is_cut_to_a_number_is_asked_for(cut: str, asked: bool) -> None:
+    after = fixed(_MODEL.format(cut=cut), opaque=True, select=("GM802",))[0]
+    assert "_integer_in_graph(" in after
+    assert ("not torch.is_grad_enabled()" in after) is asked
+    compiles(after, ["torch.ones(3, 4)"], scenarios=[Scenario(False, "off")])
+    compiles(after, ["torch.ones(3, 4)"], strict=not asked, scenarios=[Scenario(True, "leaves")])
+
+
+def test_statements_with_such_a_gradient_become_one_operator() -> None:
+    after = fixed(_MODEL.format(cut="x.flatten()[:n].cumsum(0).sum()"), opaque=True)[0]
+    compiles(after, ["torch.ones(3, 4)", "torch.randn(2, 3)"], scenarios=[Scenario(True, "leaves")], strict=False)
