@@ -149,3 +149,21 @@ def test_a_flag_that_is_an_attribute_is_one() -> None:
     assert "_maybe_install_while_tracing(self)" in after
     module = _loaded(after)
     assert _same(_results(module, compiled=True), _results(_loaded(source), compiled=False))
+
+
+@pytest.mark.parametrize(
+    ("install", "above", "kept"),
+    [
+        ("", 'x = x * (3 if getattr(self, "_installed", False) else 2)', False),
+        ("model.factor = 3.0", "x = x * self.factor", False),
+        ("model.calls = 10", "self.calls = 1", False),
+        ("model.kept = model.rows", "self.rows = x.shape[0]", False),
+        ("model.factor = 3.0", "x = x * self.other", True),
+        ("model.kept = model.first", "x = self.first(x)", True),
+    ],
+)
+def test_what_is_read_or_changed_above_is_not_set_up_while_tracing(install: str, above: str, kept: bool) -> None:
+    model = _BEFORE_USE.replace("        maybe_install(self)\n", f"        {above}\n        maybe_install(self)\n")
+    source = _SOURCE[: _SOURCE.index("def capture")] + model
+    source = source.replace('    setattr(model, "_in', f'    {install or "pass"}\n    setattr(model, "_in', 1)
+    assert ("_maybe_install_while_tracing(self)" in fixed(source, select=("GM603",))[0]) is kept

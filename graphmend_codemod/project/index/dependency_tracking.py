@@ -47,6 +47,8 @@ class Answers:
                 name = "" if home is None else _digest_of(repr(home))
             elif kind == "naming":
                 name = _digest_of(repr(self._index.naming(first)))
+            elif kind == "writing":
+                name = _digest_of(repr(self._index.writing_callers(first)))
             elif kind == "spells":
                 name = str(self._index.spells(first, second))
             elif kind == "readers":
@@ -131,6 +133,11 @@ class RecordingView:
         """See `IndexView.naming`."""
         self.asked["naming", qualified, ""] = None
         return self._index.naming(qualified)
+
+    def writing_callers(self, qualified: str) -> tuple[Home, ...]:
+        """See `IndexView.writing_callers`."""
+        self.asked["writing", qualified, ""] = None
+        return self._index.writing_callers(qualified)
 
     def spells(self, path: str, name: str) -> bool:
         """See `IndexView.spells`."""

@@ -156,6 +156,12 @@ class IndexView(Protocol):
     def naming(self, qualified: str) -> tuple[Home, ...]:
         """The other files that name a function or class of the project; none where not all files were read."""
 
+    def writing_callers(self, qualified: str) -> tuple[Home, ...]:
+        """The other files in which a function names this one, and looks as if it wrote a tensor in place.
+
+        NeedsProject if not all were read.
+        """
+
     def spells(self, path: str, name: str) -> bool:
         """True for a file of the project in which a name stands anywhere."""
 

@@ -139,6 +139,18 @@ class ProjectIndex(Definitions):
         modules = map(self.module_at, self.users(qualified)) if self._every is not None else ()
         return tuple(Home(each.summary.name, self._text(each.summary.path)) for each in modules if each is not None)
 
+    def writing_callers(self, qualified: str) -> tuple[Home, ...]:
+        """See `IndexView.writing_callers`."""
+        from graphmend_codemod.project.index.writing_functions import writes_and_names  # few functions ask
+
+        found = (self.module_at(path) for path in self.users(qualified))
+        names = self._names_of(qualified.rpartition(".")[2])
+        return tuple(
+            Home(each.summary.name, self._text(each.summary.path))
+            for each in found
+            if each is not None and writes_and_names(each, names, lambda module: self._text(module.summary.path))
+        )
+
     def text_of(self, module: Module) -> str:
         """The text of a file of the project; empty where the index was made of summaries alone."""
         return self._text(module.summary.path)

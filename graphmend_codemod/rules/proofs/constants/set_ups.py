@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.patterns import is_literal, is_name
-from graphmend_codemod.analysis.scope import FunctionNode, body_of, parameters, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, body_of, parameters, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.rules.framework.edits import CONSTANT, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -23,14 +23,17 @@ from graphmend_codemod.rules.proofs.logging.log_guard import predicate
 from graphmend_codemod.rules.proofs.untraced.other_files import calls_of
 
 _DEEP = 4
+_BY_NAME = frozenset({"getattr", "hasattr", "setattr", "delattr"})
 _COMMENT = "# What sets the module up once does so while torch.compile traces."
 
 
 class SetUp(NamedTuple):
-    """A call that sets its only argument up, unless that has been done."""
+    """A call that sets its only argument up, unless that has been done, with the attributes that it sets and reads."""
 
     call: ast.Call
     name: str
+    sets: frozenset[str] = frozenset()
+    reads: frozenset[str] = frozenset()
 
 
 def set_up(site: Site, statement: ast.Expr) -> SetUp | None:
@@ -51,7 +54,11 @@ def set_up(site: Site, statement: ast.Expr) -> SetUp | None:
     reached = list(_reached(calls, function))
     sets = any(_sets(part, flag, each.node) for each in reached for part in walk_scope(each.node))
     untraced = any(_is_untraced(part) for each in reached for part in walk_scope(each.node))
-    return SetUp(call, call.func.id) if sets and untraced else None
+    if not sets or not untraced:
+        return None
+    touched = [each for inner in reached for part in walk(inner.node) for each in _attributes(part)]
+    stored = frozenset(name for name, is_set in touched if is_set)
+    return SetUp(call, call.func.id, stored, frozenset(name for name, is_set in touched if not is_set))
 
 
 def _defined(site: Site, qualified: str) -> tuple[ModuleCalls, Definition] | None:
@@ -77,6 +84,7 @@ def edit(site: Site, statement: ast.Expr, found: SetUp) -> Edit:
     asked = predicate(site)
     if asked is None:
         raise NotProven("the name `torch` means something else here")
+    _demand_untouched(site, statement, found)
     name = site.free_name(f"_{found.name.strip('_')}_while_tracing")
     source = (
         f"@{CONSTANT.name}\n"
@@ -87,6 +95,33 @@ def edit(site: Site, statement: ast.Expr, found: SetUp) -> Edit:
     lines = [_COMMENT, f"{name}({site.text(found.call.args[0])})"]
     helpers = (*asked.helpers, CONSTANT, Helper(name, source, since="compiler.assume_constant_result"))
     return two_paths(site, statement, [asked.text], lines, imports=asked.imports, helpers=helpers)
+
+
+def _demand_untouched(site: Site, statement: ast.Expr, found: SetUp) -> None:
+    """NotProven where the function reads above what is set up, or changes above what that reads.
+
+    While tracing, what was read above is from before, and what was assigned there is not on the module yet.
+    """
+    scope = site.evaluator.scope.node
+    loops = [each for each in site.place.parents if isinstance(each, (ast.For, ast.AsyncFor, ast.While))]
+    for part in walk_scope(scope):
+        line = getattr(part, "lineno", 0)
+        again = any(each.lineno <= line <= (each.end_lineno or 0) for each in loops)
+        if line >= statement.lineno and not again:
+            continue
+        for name, is_set in _attributes(part):
+            if name in found.sets or (is_set and name in found.reads):
+                raise NotProven(f"`{name}` is used above it, and `{found.name}` changes or reads it; call it first")
+
+
+def _attributes(node: ast.AST) -> Iterator[tuple[str, bool]]:
+    """The attributes that a node reads or sets, by their names; True for what it sets."""
+    if isinstance(node, ast.Attribute):
+        yield node.attr, not isinstance(node.ctx, ast.Load)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _BY_NAME:
+        name = node.args[1] if len(node.args) > 1 else None
+        if isinstance(name, ast.Constant) and isinstance(name.value, str):
+            yield name.value, node.func.id in {"setattr", "delattr"}
 
 
 def _flag_of(function: Definition) -> str | None:

@@ -15,7 +15,7 @@ import ast
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from graphmend_codemod.analysis.callgraph import Definition, Key, calls_in
 from graphmend_codemod.analysis.patterns import is_attribute, only_target
@@ -30,6 +30,7 @@ from graphmend_codemod.rules.proofs.memory.given_writes import (
     writes_given,
 )
 from graphmend_codemod.rules.proofs.memory.held_tensors import held_name
+from graphmend_codemod.rules.proofs.memory.other_callers import callers
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -54,14 +55,16 @@ def spoiled(site: Site, *, whole: bool = False, copied: bool = False, repeats: b
     writes whole tensors.
     """
     scope, at = site.evaluator.scope, site.place.statement
-    if not writes_given(site.source.text):
-        return None  # most files: in the others each function is looked at
+    if not writes_given(site.source.text) and "." in site.function:
+        return None  # most files: in the others each function is looked at, and what other files call
     calls = calls_in(site.source.text)
     function = calls.at(scope.node.lineno) or Definition(site.function, scope.node)
     same = (each for each in walk_scope(function.node) if isinstance(each, ast.stmt))
     found = next((each for each in same if (each.lineno, each.col_offset) == (at.lineno, at.col_offset)), None)
     return (
-        None if found is None else _Joined(CertainMemory(site, calls), copied).spoiled(function, found, whole, repeats)
+        None
+        if found is None
+        else _Joined(CertainMemory(site, calls), copied, set()).spoiled(function, found, whole, repeats)
     )
 
 
@@ -77,13 +80,14 @@ class _Around(NamedTuple):
 class _Joined:
     """What one graph would read and write that two had."""
 
-    def __init__(self, memory: CertainMemory, copied: bool) -> None:
-        self._memory, self._copied = memory, copied
-        self._seen: set[Key] = set()
+    def __init__(self, memory: CertainMemory, copied: bool, seen: set[tuple[str, Key]]) -> None:
+        self._memory, self._copied, self._seen = memory, copied, seen
 
     def spoiled(self, function: Definition, at: ast.stmt, whole: bool, repeats: bool) -> str | None:
         """What is read and written around a statement of a function, or around the calls that lead there."""
-        if not any(self._written_in(each) for each in self._leading_to(function)):
+        leading = self._leading_to(function)
+        written = any(self._written_in(each) for each in leading)
+        if not written and not any(True for each in leading for _ in self._elsewhere(each)):
             return None  # most functions: what they read is not worth looking up
         if whole:
             return self._above(function, _Around(written_below=_all(self._after(function, at, function.node.lineno))))
@@ -107,30 +111,45 @@ class _Joined:
 
     def _above(self, function: Definition, around: _Around) -> str | None:
         """The same around the calls of a function that itself reads and writes this; most write nothing."""
-        key = function.key
+        key = self._memory.site.evaluator.scope.module, function.key
         if key in self._seen:
             return None
         self._seen.add(key)
-        for caller, call in self._memory.calls.possible_callers(function):
-            blocks = blocks_of(self._memory.calls, caller)
-            if not blocks.runs(call):
-                continue
-            at = blocks.statement_of(call)
-            inner = [self._at_call(function, caller, call, each) for each in around]
-            first, last = at.lineno, at.end_lineno or 0
-            given = function.arguments(call).values()  # what of them is read, `around` says
-            read = [each for each in self._before(caller, at) if each.call is not call and each.part not in given]
-            if isinstance(at, ast.Expr) and at.value is call and unrecorded.is_off(self._memory.site, function.node):
-                read = [each for each in read if each.statement is not at]  # the function reads it without gradients
-            written = [each for each in self._after(caller, at, 0) if each.line < first]
-            read_below = [each for each in self._below(caller, at) if each.call is not call and each.part not in given]
-            accesses = (read, written, read_below, self._after(caller, at, last + 1))
-            there = _Around(*(names.union(_all(some)) for names, some in zip(inner, accesses, strict=True)))
-            found = self._common(caller, there.read, there.written_below)
-            found = found or self._common(caller, there.read_below, there.written) or self._above(caller, there)
+        here = ((self, caller, call) for caller, call in self._memory.calls.possible_callers(function))
+        for joined, caller, call in (*here, *self._elsewhere(function)):
+            found = joined.around(function, caller, call, around)
             if found is not None:
-                return found
+                return found if joined is self else f"{found}` in `{caller.qualname}"
         return None
+
+    def _elsewhere(self, function: Definition) -> Iterator[tuple[_Joined, Definition, ast.Call]]:
+        """The calls of a function of the top level in other files that write in place."""
+        scope = self._memory.site.evaluator.scope
+        if function.owner or "." in function.qualname:
+            return
+        for file, calls, found in callers(scope.index, f"{scope.module}.{function.qualname}"):
+            memory = CertainMemory(cast("Site", file), calls)  # it asks what such a file can tell
+            joined = _Joined(memory, self._copied, self._seen)
+            yield from ((joined, caller, call) for caller, call in found)
+
+    def around(self, function: Definition, caller: Definition, call: ast.Call, around: _Around) -> str | None:
+        """The same around one call, and around those of its caller."""
+        blocks = blocks_of(self._memory.calls, caller)
+        if not blocks.runs(call):
+            return None
+        at = blocks.statement_of(call)
+        inner = [self._at_call(function, caller, call, each) for each in around]
+        first, last = at.lineno, at.end_lineno or 0
+        given = function.arguments(call).values()  # what of them is read, `around` says
+        read = [each for each in self._before(caller, at) if each.call is not call and each.part not in given]
+        if isinstance(at, ast.Expr) and at.value is call and unrecorded.is_off(self._memory.site, function.node):
+            read = [each for each in read if each.statement is not at]  # the function reads it without gradients
+        written = [each for each in self._after(caller, at, 0) if each.line < first]
+        read_below = [each for each in self._below(caller, at) if each.call is not call and each.part not in given]
+        accesses = (read, written, read_below, self._after(caller, at, last + 1))
+        there = _Around(*(names.union(_all(some)) for names, some in zip(inner, accesses, strict=True)))
+        found = self._common(caller, there.read, there.written_below)
+        return found or self._common(caller, there.read_below, there.written) or self._above(caller, there)
 
     def _is_of_others(self, function: Definition, at: ast.stmt, written: _Access) -> bool:
         """True where a statement that writes a tensor reads nothing of that tensor."""

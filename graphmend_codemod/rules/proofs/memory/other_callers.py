@@ -1,0 +1,78 @@
+"""The calls of a function in other files of the project that write in place, for `written_inputs`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.gradients import set_by_statement
+from graphmend_codemod.analysis.scope import dotted, walk_scope
+from graphmend_codemod.analysis.values import UNKNOWN, Value
+from graphmend_codemod.core.source import SourceError, parse_text
+from graphmend_codemod.project.index.facts import Home, IndexView
+
+
+@dataclass(frozen=True)
+class _Scope:
+    module: str
+    index: IndexView
+
+
+@dataclass(frozen=True)
+class _Evaluator:
+    scope: _Scope
+
+
+@dataclass(frozen=True)
+class _Source:
+    text: str
+
+
+class OtherFile:
+    """What the proofs on memory ask of a site, for another file: its text, and what its names mean.
+
+    Of values nothing is known there.
+    """
+
+    def __init__(self, home: Home, index: IndexView) -> None:
+        self.evaluator = _Evaluator(_Scope(home.module, index))
+        self.source = _Source(home.text)
+        self.sets_gradient_mode = set_by_statement(home.text)
+
+    def resolve_global(self, node: ast.expr) -> str | None:
+        """See `Site.resolve_global`."""
+        name, scope = dotted(node), self.evaluator.scope
+        return scope.index.resolve(scope.module, name) if name is not None else None
+
+    def value(self, node: ast.expr) -> Value:
+        """See `Site.value`."""
+        del node
+        return UNKNOWN
+
+
+@lru_cache(maxsize=8)
+def calls_of(text: str) -> ModuleCalls | None:
+    """The calls in another file; None where Python cannot parse it."""
+    try:
+        return ModuleCalls(parse_text(text))
+    except SourceError:
+        return None
+
+
+def callers(
+    index: IndexView, qualified: str
+) -> Iterator[tuple[OtherFile, ModuleCalls, list[tuple[Definition, ast.Call]]]]:
+    """The other files that write in place, with their calls of a function at the top level of its module."""
+    for home in index.writing_callers(qualified):
+        calls, file = calls_of(home.text), OtherFile(home, index)
+        found = [
+            (caller, part)
+            for caller in (calls.definitions.values() if calls is not None else ())
+            for part in walk_scope(caller.node)
+            if isinstance(part, ast.Call) and file.resolve_global(part.func) == qualified
+        ]
+        if found and calls is not None:
+            yield file, calls, found
