@@ -145,10 +145,11 @@ class ProjectIndex(Definitions):
 
         found = (self.module_at(path) for path in self.users(qualified))
         names = self._names_of(qualified.rpartition(".")[2])
+        lines = {path: {each.line for each in found} for path, found in self._all_reached().items()}
         return tuple(
-            Home(each.summary.name, self._text(each.summary.path))
+            Home(each.summary.name, self.text_of(each))
             for each in found
-            if each is not None and writes_and_names(each, names, lambda module: self._text(module.summary.path))
+            if each is not None and writes_and_names(each, names, lines.get(each.summary.path, ()), self.text_of)
         )
 
     def text_of(self, module: Module) -> str:
@@ -212,12 +213,16 @@ class ProjectIndex(Definitions):
         """See `IndexView.caught`."""
         if self._caught is None:
             from graphmend_codemod.project.caught import caught_functions
+
+            self._caught = caught_functions(self, self._all(), self._all_reached())
+        return self._caught.get((path, qualname, line))
+
+    def _all_reached(self) -> Mapping[str, Sequence[ReachedFunction]]:
+        if self._reached is None:
             from graphmend_codemod.project.reach import reached_functions
 
-            modules = self._all()
-            reached = reached_functions(self, modules) if self._reached is None else self._reached
-            self._caught = caught_functions(self, modules, reached)
-        return self._caught.get((path, qualname, line))
+            self._reached = reached_functions(self, self._all())
+        return self._reached
 
     def is_loud(self, name: str) -> bool:
         """See `IndexView.is_loud`."""
