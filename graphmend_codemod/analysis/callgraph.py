@@ -6,7 +6,7 @@ A module attribute is known by the class that the constructor gives it, in a `Mo
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -301,9 +301,10 @@ class ModuleCalls:
     def _may_lead_here(self, function: ast.expr) -> bool:
         return not isinstance(function, ast.Attribute) or function.attr in self._callable_attributes
 
-    def may_be_function(self, node: ast.Name | ast.Attribute) -> bool:
-        """False for a name that no function of the module has, and no attribute that holds a layer of one."""
-        return node.attr in self._callable_attributes if isinstance(node, ast.Attribute) else node.id in self._functions
+    @property
+    def function_names(self) -> tuple[Collection[str], Collection[str]]:
+        """The names of functions, and those behind a dot of methods and of attributes that hold layers."""
+        return self._functions, self._callable_attributes
 
     def sites(self, function: Key) -> list[tuple[Key, dict[str, ast.expr]]]:
         """The calls of a function: by whom, and what is given for each parameter."""

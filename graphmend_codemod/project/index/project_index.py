@@ -57,6 +57,7 @@ class ProjectIndex(Definitions):
         self._writers: dict[str, list[tuple[str, Write]]] | None = None
         self._others: Callable[[], Iterable[tuple[str, bytes]]] = tuple
         self._may_write: dict[str, list[str]] = {}
+        self._writing_callers: dict[str, tuple[Home, ...]] = {}
 
     def has_every_file(
         self,
@@ -141,16 +142,17 @@ class ProjectIndex(Definitions):
 
     def writing_callers(self, qualified: str) -> tuple[Home, ...]:
         """See `IndexView.writing_callers`."""
-        from graphmend_codemod.project.index.writing_functions import writes_and_names  # few functions ask
+        if qualified not in self._writing_callers:
+            from graphmend_codemod.project.index.writing_functions import writes_and_names  # few functions ask
 
-        found = (self.module_at(path) for path in self.users(qualified))
-        names = self._names_of(qualified.rpartition(".")[2])
-        lines = {path: {each.line for each in found} for path, found in self._all_reached().items()}
-        return tuple(
-            Home(each.summary.name, self.text_of(each))
-            for each in found
-            if each is not None and writes_and_names(each, names, lines.get(each.summary.path, ()), self.text_of)
-        )
+            found, reached = [self.module_at(path) for path in self.users(qualified)], self._all_reached()
+            names = self._names_of(qualified.rpartition(".")[2])
+            self._writing_callers[qualified] = tuple(
+                Home(each.summary.name, self.text_of(each))
+                for each in found
+                if each is not None and writes_and_names(each, names, reached.get(each.summary.path, ()), self.text_of)
+            )
+        return self._writing_callers[qualified]
 
     def text_of(self, module: Module) -> str:
         """The text of a file of the project; empty where the index was made of summaries alone."""

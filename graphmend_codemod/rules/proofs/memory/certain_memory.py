@@ -54,8 +54,6 @@ class CertainMemory(ModuleMemory):
 
     def handed_of_module(self, function: Definition, node: ast.Name | ast.Attribute) -> Handed | None:
         """What a function or method of the module writes that is named and not called."""
-        if not self.calls.may_be_function(node):
-            return None
         callee = self.calls.callee(function, ast.Call(node, [], []))
         if callee is None:
             return None

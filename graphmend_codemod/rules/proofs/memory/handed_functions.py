@@ -97,16 +97,21 @@ def _loose(memory: CertainMemory, function: Definition) -> list[ast.AST]:
     found: list[ast.AST] = []
     called: set[int] = set()
     held = memory.remembered("holding", function.owner, lambda: _holding(memory, function))
+    functions, attributes = memory.calls.function_names
     for part in walk_scope(function.node):
-        if isinstance(part, ast.Call):
+        kind = part.__class__
+        if kind is ast.Name:
+            name = part.id  # type: ignore[attr-defined]
+            asked = name in functions or name[-1] == "_" or name in aliasing.IN_PLACE_OPERATORS
+        elif kind is ast.Attribute:
+            name = part.attr  # type: ignore[attr-defined]
+            asked = name in attributes or name[-1] == "_" or name in aliasing.IN_PLACE_OPERATORS
+        elif isinstance(part, ast.Call):
             called.add(id(part.func))
             name = last_name(part.func)
             asked = name == "methodcaller" or (name in held and is_attribute(part.func, "self"))
-        elif isinstance(part, (ast.Name, ast.Attribute)):
-            name = part.id if isinstance(part, ast.Name) else part.attr
-            asked = name[-1] == "_" or name in aliasing.IN_PLACE_OPERATORS or memory.calls.may_be_function(part)
         else:
-            asked = isinstance(part, _INNER)
+            asked = kind in _INNER
         if asked:
             found.append(part)
     # What is just called, its effect says.

@@ -53,7 +53,7 @@ class OtherFile:
         return UNKNOWN
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def calls_of(text: str) -> ModuleCalls | None:
     """The calls in another file; None where Python cannot parse it."""
     try:

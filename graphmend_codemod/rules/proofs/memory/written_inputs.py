@@ -87,7 +87,7 @@ class _Joined:
         """What is read and written around a statement of a function, or around the calls that lead there."""
         leading = self._leading_to(function)
         written = any(self._written_in(each) for each in leading)
-        if not written and not any(True for each in leading for _ in self._elsewhere(each)):
+        if not written and not any(self._has_callers_elsewhere(each) for each in leading):
             return None  # most functions: what they read is not worth looking up
         if whole:
             return self._above(function, _Around(written_below=_all(self._after(function, at, function.node.lineno))))
@@ -115,17 +115,31 @@ class _Joined:
         if key in self._seen:
             return None
         self._seen.add(key)
-        here = ((self, caller, call) for caller, call in self._memory.calls.possible_callers(function))
-        for joined, caller, call in (*here, *self._elsewhere(function)):
+        for caller, call in self._memory.calls.possible_callers(function):
+            found = self.around(function, caller, call, around)
+            if found is not None:
+                return found
+        asked = (function.key, *map(frozenset, around))
+        return self._memory.remembered("elsewhere", asked, lambda: self._above_elsewhere(function, around))
+
+    def _above_elsewhere(self, function: Definition, around: _Around) -> str | None:
+        """The same around its calls in other files."""
+        for joined, caller, call in self._elsewhere(function):
             found = joined.around(function, caller, call, around)
             if found is not None:
-                return found if joined is self else f"{found}` in `{caller.qualname}"
+                return f"{found}` in `{caller.qualname}"
         return None
+
+    def _has_callers_elsewhere(self, function: Definition) -> bool:
+        """True for a function of the top level that another file calls, in which something is written."""
+        scope = self._memory.site.evaluator.scope
+        plain = not function.owner and "." not in function.qualname
+        return plain and bool(scope.index.writing_callers(f"{scope.module}.{function.qualname}"))
 
     def _elsewhere(self, function: Definition) -> Iterator[tuple[_Joined, Definition, ast.Call]]:
         """The calls of a function of the top level in other files that write in place."""
         scope = self._memory.site.evaluator.scope
-        if function.owner or "." in function.qualname:
+        if not self._has_callers_elsewhere(function):
             return
         for file, calls, found in callers(scope.index, f"{scope.module}.{function.qualname}"):
             memory = CertainMemory(cast("Site", file), calls)  # it asks what such a file can tell
