@@ -27,6 +27,7 @@ class Model(nn.Module):
         ("x.flatten()[: n // 2 + 1].prod()", True),
         ("x.flatten().narrow(0, 0, n).cumsum(0).sum()", True),
         ("x.flatten()[:n].exp().sum()", False),
+        ("torch.full((n,), 3, dtype=torch.long).cumsum(0).sum()", False),
         ("x.new_ones(n).cumsum(0).sum() * x.flatten()[:n].sum()", True),
     ],
 )

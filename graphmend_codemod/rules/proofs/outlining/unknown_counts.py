@@ -105,6 +105,12 @@ def _along_another(call: ast.Call) -> bool:
     return any(isinstance(each, ast.Constant) and each.value != 0 for each in dims)
 
 
+def _holds_integers(call: ast.Call) -> bool:
+    """True for `torch.full((n,), 3, dtype=torch.long)`, through which no gradient flows."""
+    asked = next((word.value for word in call.keywords if word.arg == "dtype"), None)
+    return (last_name(asked) if asked is not None else "").rstrip("0123456789") in {"int", "uint", "long", "bool"}
+
+
 class _Rows:
     """Expressions and names whose number of rows depends on the data, and numbers that do."""
 
@@ -128,7 +134,7 @@ class _Rows:
         if isinstance(node, ast.Subscript):
             bounds = [part for part in walk(node.slice) if isinstance(part, ast.Slice)]
             return any(self.is_number(part) for each in bounds for part in (each.lower, each.upper) if part is not None)
-        if not isinstance(node, ast.Call) or last_name(node.func) not in _SIZED:
+        if not isinstance(node, ast.Call) or last_name(node.func) not in _SIZED or _holds_integers(node):
             return False
         sizes = [part for each in node.args for part in (each.elts if isinstance(each, ast.Tuple) else [each])]
         return any(map(self.is_number, sizes))
