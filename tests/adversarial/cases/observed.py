@@ -111,7 +111,7 @@ _range(
 _range(
     "setattr in a subclass",
     files={
-        "other.py": "import model\n\nclass Other(model.Model):\n    def __setattr__(self, name: str, value):\n        if name: str == 'low':\n            self.__dict__.setdefault('seen', []).append(float(value.sum()))\n        super().__setattr__(name: str, value)\n\n    def forward(self, x):\n        return super().forward(x), len(self.seen)\n"
+        "other.py": "import model\n\nclass Other(model.Model):\n    def __setattr__(self, name: str, value):\n        if name == 'low':\n            self.__dict__.setdefault('seen', []).append(float(value.sum()))\n        super().__setattr__(name, value)\n\n    def forward(self, x):\n        return super().forward(x), len(self.seen)\n"
     },
     make="other.Other()",
     varied=False,
