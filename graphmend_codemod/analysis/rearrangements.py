@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.argument_limits import is_size
-from graphmend_codemod.analysis.hazards import Hazards
+from graphmend_codemod.analysis.hazards import Hazards, short
 from graphmend_codemod.analysis.shape_needs import ShapeNeed
 from graphmend_codemod.analysis.values import SCALAR, UNKNOWN, Value, ValueKind
 
@@ -52,7 +53,7 @@ def value_of(evaluator: Evaluator, qualified: str, node: ast.Call, env: Env) -> 
 
 def hazards_of(evaluator: Evaluator, qualified: str, node: ast.Call, env: Env) -> Hazards:
     """What is against `rearrange` and `repeat` where eager mode skips them, beside what is against their arguments."""
-    text = ast.unparse(node)
+    text = short(node)
     base = evaluator.value(node.args[0], env) if len(node.args) == 2 else UNKNOWN
     if qualified not in _MOVES or not base.is_tensor:
         return Hazards(impure=f"`{text}` may be expensive")
@@ -67,12 +68,12 @@ def hazards_of(evaluator: Evaluator, qualified: str, node: ast.Call, env: Env) -
     return Hazards(needs_shapes=needs)
 
 
-def _fits(pattern: _Pattern, given: object, *, repeats: bool) -> bool:
+def _fits(pattern: _Pattern, given: Collection[str | None], *, repeats: bool) -> bool:
     """True where einops takes the pattern: each axis once on each side, and sizes for the new ones alone."""
     left, right = [*pattern.left], [each for each in pattern.right if each != "1"]
     new = {*right} - {*left}
     once = len({*right}) == len(right) and len({*left}) == len(left)
-    return once and {*left} <= {*right} and new == {*given} and (repeats or not new)  # type: ignore[misc]
+    return once and {*left} <= {*right} and new == {*given} and (repeats or not new)
 
 
 def _needs(base: Value, pattern: _Pattern) -> frozenset[ShapeNeed] | None:
