@@ -29,10 +29,33 @@ def applicable(diagnostic: Diagnostic, rule: Rule, site: Site, reached: ReachedF
             "manually guard the call where a compiled model of yours does"
         )
         return diagnostic._replace(edit=None, declined=reason)
-    diagnostic = _uncaught(_uncontradicted(_within_target(diagnostic, site), site), rule, site)
+    diagnostic = _uncaught(
+        _uncontradicted(_within_target(_without_private_names(diagnostic, site), site), site), rule, site
+    )
     diagnostic = _outside_inference(_outside_handlers(diagnostic, site), site)
     diagnostic = saved(_in_short_loops(bound(taken(diagnostic, site), site), site), rule, site)
     return scriptable(_asking_once(_importable(diagnostic, site), site), site)
+
+
+_PRIVATE = r"__\w*[^\W_](?!\w)"
+_PRIVATE_ATTRIBUTE = re.compile(rf"[.\"']({_PRIVATE})")
+_PRIVATE_WORD = re.compile(rf"[\"']({_PRIVATE})[\"']")
+
+
+def _without_private_names(diagnostic: Diagnostic, site: Site) -> Diagnostic:
+    """The diagnostic without its edit where that names `self.__part` outside of the class, or in a string.
+
+    Python looks for `_Class__part` then only where the name is an attribute in the text of the class.
+    """
+    if diagnostic.edit is None or site.evaluator.scope.class_qualified is None or "__" not in site.source.text:
+        return diagnostic
+    found = [_PRIVATE_ATTRIBUTE.search(each.source) for each in diagnostic.edit.helpers]
+    found += [_PRIVATE_WORD.search(text) for text in _written(diagnostic.edit._replace(helpers=()))]
+    name = next((each[1] for each in found if each is not None), None)
+    if name is None:
+        return diagnostic
+    reason = f"`{name}` is a private name, which Python finds in the text of its class alone"
+    return diagnostic._replace(edit=None, declined=f"{reason}; manually give it a name with one underscore")
 
 
 def _in_short_loops(diagnostic: Diagnostic, site: Site) -> Diagnostic:
