@@ -120,7 +120,7 @@ def _shapes(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: as
 
 
 def _broadcast(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: ast.expr) -> list[ast.expr]:
-    """The arguments that a call of torch broadcasts, where nothing but their shapes can make it raise."""
+    """The arguments that a torch call broadcasts; empty if something other than their shapes can make it raise."""
     rest = [argument for argument in node.args if argument is not first]
     if name in _BROADCAST:
         return [first, *rest] if rest else []

@@ -119,8 +119,8 @@ class Edit(NamedTuple):
     written outside of helpers, as `torch_api.SINCE` lists it; it is empty where that is nothing of torch's. `whole`
     says that the compile path runs all of the function as one operator, so no graph reads or writes in it. `copies`
     says that each `clone()` of what it changes becomes an operator, too, which no gradient computes again. `repeats`
-    says that it writes whole tensors in place, of nothing but others: done once more, that gives the same. `recorded`
-    is what the operator of a recorded run asks of what it is given: calls like those of the run, and no others.
+    says that it overwrites whole tensors with values that depend on other tensors only, so running it twice gives the
+    same result. `recorded` is what the operator of a recorded run asks of what it is given: calls like those of the run, and no others.
     """
 
     replacements: tuple[Replacement, ...]

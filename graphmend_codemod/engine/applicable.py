@@ -43,9 +43,9 @@ _PRIVATE_WORD = re.compile(rf"[\"']({_PRIVATE})[\"']")
 
 
 def _without_private_names(diagnostic: Diagnostic, site: Site) -> Diagnostic:
-    """The diagnostic without its edit where that names `self.__part` outside of the class, or in a string.
+    """The diagnostic without its edit if that names `self.__part` in code outside of the class, or in a string.
 
-    Python looks for `_Class__part` then only where the name is an attribute in the text of the class.
+    Python turns `__part` into `_Class__part` only inside the class body, and never in strings.
     """
     if diagnostic.edit is None or site.evaluator.scope.class_qualified is None or "__" not in site.source.text:
         return diagnostic
@@ -54,7 +54,7 @@ def _without_private_names(diagnostic: Diagnostic, site: Site) -> Diagnostic:
     name = next((each[1] for each in found if each is not None), None)
     if name is None:
         return diagnostic
-    reason = f"`{name}` is a private name, which Python finds in the text of its class alone"
+    reason = f"`{name}` is a private name, which works only inside the class body"
     return diagnostic._replace(edit=None, declined=f"{reason}; manually give it a name with one underscore")
 
 

@@ -183,7 +183,7 @@ class ModelMeasurer(Protocol):
         """The models as the trees are now, and the changes that must go. May be asked again."""
 
     def record(self, models: Sequence[str], changed: Sequence[str]) -> tuple[RecordedModel, ...]:
-        """Recorded runs of models of the last verdict, named as there, with the code of the head as it is now."""
+        """Record models of the last verdict, by the names used there, with the current code of the head."""
 
     def finish(self, measured: Measured) -> Measured:
         """A verdict with all that takes long: speed, other views, advice. May be asked again, after another verdict."""

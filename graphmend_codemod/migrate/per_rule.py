@@ -138,7 +138,7 @@ def left_after(
     vetoes: Sequence[Veto],
     before: Sequence[Step],
 ) -> tuple[Finding, ...]:
-    """What `settings` find in `paths` after the steps `before`, and leave as it is."""
+    """Findings in `paths` after the steps `before` that `settings` do not fix."""
     texts = _Texts(worktree, settings.root, before)
     checked = engine.check(paths, settings, jobs=jobs, cache=cache)
     return _remaining(checked, texts, settings, engine, jobs=jobs, cache=cache, vetoes=vetoes)

@@ -1,7 +1,7 @@
 """Revert single fixes of a migration by fixing their files again from the base without those sites.
 
-Fixing again, and not undoing lines, leaves no import and no helper behind that only a fix taken back had needed. Fixes
-of recorded runs are made again in the same order as the first time: what the source shows, then one run after another.
+The files are fixed again, rather than lines undone, so imports and helpers that only a reverted fix needed are gone as
+well. Fixes of recorded runs are made in the same order as the first time: what the source shows, then each run in turn.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def finish(pending: Pending, around: Around) -> FunctionSummary:
 CALLED = "?"
 """Stands for a function that was given to this one, or to the one around it, among what is called."""
 COMPUTED = "self.?()"
-"""Stands for what a method looks up and calls, which may be anything that its instance holds."""
+"""A call of something looked up at run time, `getattr(self, name)(x)`: it may be any module of the instance."""
 
 
 def _caught(pending: Pending, around: Around, types: Collection[str], inner: set[str]) -> Iterator[tuple[str, str]]:
