@@ -120,7 +120,8 @@ class Edit(NamedTuple):
     says that the compile path runs all of the function as one operator, so no graph reads or writes in it. `copies`
     says that each `clone()` of what it changes becomes an operator, too, which no gradient computes again. `repeats`
     says that it overwrites whole tensors with values that depend on other tensors only, so running it twice gives the
-    same result. `recorded` is what the operator of a recorded run asks of what it is given: calls like those of the run, and no others.
+    same result. `recorded` is what the operator of a recorded run asks of what it is given: calls like those of the
+    run, and no others.
     """
 
     replacements: tuple[Replacement, ...]
