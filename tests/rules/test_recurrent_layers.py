@@ -191,3 +191,87 @@ def test_a_sequence_that_is_packed_in_another_case_than_it_is_padded_is_left_alo
         "            out, _ = pad_packed_sequence(out, True)\n        return out"
     )
     assert "_packed_rnn_operator" not in fixed(_SOURCE % (_MADE[1], body), opaque=True)[0]
+
+
+_PADS = "out = pad_packed_sequence(out, True)[0]"
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+@pytest.mark.parametrize(
+    "read",
+    ["lengths.tolist()", "lengths.view(-1).data.tolist()", "lengths.cpu().numpy()", "x[..., 0].ne(9).sum(1).tolist()"],
+)
+@pytest.mark.parametrize("before", [False, True], ids=["in the call", "before it"])
+def test_lengths_that_are_read_back_for_packing_stay_a_tensor(kind: str, read: str, before: bool) -> None:
+    pack = "packed = pack_padded_sequence(x, %s, True, enforce_sorted=False)"
+    packed = (f"counts = {read}", pack % "counts") if before else (pack % read,)
+    body = lines(*packed, "self.rnn.flatten_parameters()", "out, last = self.rnn(packed)", _PADS, "return out, last")
+    compiled_like_eager(model(_MADE[1], body, kind), X, LENGTHS, within=1e-5)
+
+
+def test_lengths_that_are_read_back_in_half_precision_and_of_one_row() -> None:
+    body = lines(
+        "lengths = lengths.cpu().numpy()", _PACK, "out, last = self.rnn(packed)", _PADS, "return out * 2, last"
+    )
+    subject = model(_MADE[1], body).to(torch.bfloat16)
+    compiled_like_eager(subject, X.to(torch.bfloat16), LENGTHS, within=1e-2)
+    torch._dynamo.reset()
+    compiled_like_eager(subject, X[:1].to(torch.bfloat16), LENGTHS[:1], within=1e-2)
+
+
+@pytest.mark.parametrize("test", ["lengths is not None and not self.whole", "not self.whole and lengths is not None"])
+def test_lengths_that_are_read_back_under_two_conditions(test: str) -> None:
+    body = lines(
+        "packed = x", f"if {test}:", "    numbers = lengths.view(-1).tolist()",
+        "    packed = pack_padded_sequence(x, numbers, True, enforce_sorted=False)", "out, last = self.rnn(packed)",
+        f"if {test}:", f"    {_PADS}", "return out, last, lengths",
+    )  # fmt: skip
+    for whole in (False, True):
+        subject = model(f"{_MADE[1]}; self.whole = {whole}", body)
+        compiled_like_eager(subject, X, LENGTHS, within=1e-5)
+        compiled_like_eager(subject, X, within=1e-5)
+
+
+def test_a_list_of_lengths_that_is_used_again_reaches_the_operator() -> None:
+    body = lines(
+        "counts = lengths.tolist()", _PACK.replace("lengths", "counts"), "out, _ = self.rnn(packed)", _PADS,
+        "return out, torch.zeros(len(counts))",
+    )  # fmt: skip
+    compiled_like_eager(model(_MADE[1], body), X, LENGTHS, within=1e-5)
+
+
+def test_a_list_that_is_read_like_a_tensor_raises_as_the_author_wrote() -> None:
+    body = lines("lengths = lengths.tolist()", _PACK, "out, _ = self.rnn(packed)", _PADS, "return out")
+    subject = model(_MADE[1], body)
+    for call in (subject, torch.compile(subject, backend="eager")):
+        with pytest.raises(AttributeError, match="tolist"):
+            call(X, [2, 5, 3])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lines(
+            "if lengths is not None:", "    counts = lengths.tolist()",
+            "    x = pack_padded_sequence(x, counts, True, enforce_sorted=False)", "out, _ = self.rnn(x)",
+            "if lengths is not None:", f"    {_PADS}", "return out, counts",
+        ),
+        lines(
+            "if lengths is not None:", "    x = pack_padded_sequence(x, lengths, True, enforce_sorted=False)",
+            "out, _ = self.rnn(x)", "if lengths is not None:", "    lengths = state.tolist()", f"    {_PADS}",
+            "return out",
+        ),
+        lines(
+            "if lengths is not None:", "    y = x * 2",
+            "    z = pack_padded_sequence(x, lengths, True, enforce_sorted=False)", "out, _ = self.rnn(z)",
+            "if lengths is not None:", f"    {_PADS}", "return out",
+        ),
+        lines(
+            "if lengths is not None:", "    z = pack_padded_sequence(x, lengths, True, enforce_sorted=False)",
+            "out, _ = self.rnn(z)", "if lengths is not None:", f"    {_PADS}", "return out",
+        ),
+    ],
+    ids=["used again", "another statement before padding", "another before packing", "bound under the test alone"],
+)  # fmt: skip
+def test_statements_under_a_test_that_do_more_than_pack_are_left_alone(body: str) -> None:
+    assert "_packed_rnn_operator" not in fixed(_SOURCE % (_MADE[1], body), opaque=True)[0]

@@ -91,10 +91,12 @@ class, `getattr(nn, kind)(...)` or one of a table, the compile path takes any of
 
 **Packed sequences.** Statements one after the other that pack a padded tensor, run such a layer and pad again
 (`pack_padded_sequence`, `self.lstm`, `pad_packed_sequence`) become one operator, which does the same; assignments that
-do not use the packed sequence may stand between them. Where the last states alone are used, nothing is padded. Without
-`total_length` the longest length is a number that the graph carries as a symbol, and what later asks for it breaks the
-graph or cannot be compiled. The gradient turns autograd on inside of the operator, for which torch has no public way.
-Where the packed sequence itself is used elsewhere, nothing is written.
+do not use the packed sequence may stand between them, and all may depend on one test (`lengths is not None`). Lengths
+that are read back to pack by them (`lengths.tolist()`, `lengths.cpu().numpy()`) stay the tensor that they were. Where
+the last states alone are used, nothing is padded. Without `total_length` the longest length is a number that the graph
+carries as a symbol, and what later asks for it breaks the graph or cannot be compiled. The gradient turns autograd on
+inside of the operator, for which torch has no public way. Where the packed sequence itself is used elsewhere, nothing
+is written.
 """
 
 from __future__ import annotations

@@ -67,7 +67,12 @@ def read_back(site: Site, statement: ast.stmt) -> Diagnostic | None:
     from graphmend_codemod.rules.proofs.outlining.unbacked import captured, rewritten  # a commit hook waits for it
 
     found = captured(site, statement)
-    if found is None or _is_taken_whole(site) or (found.without_gradient and _is_taken_with_others(site)):
+    if (
+        found is None
+        or _is_taken_whole(site)
+        or _is_packed(site, statement)
+        or (found.without_gradient and _is_taken_with_others(site))
+    ):
         return None
     if found.reason is not None:
         return Diagnostic(found.first.message, declined=found.reason)
@@ -103,6 +108,15 @@ def _is_taken_whole(site: Site) -> bool:
     except NotProven:
         return False
     return True
+
+
+def _is_packed(site: Site, statement: ast.stmt) -> bool:
+    """True for lengths that GM801 hands to one operator with what packs a sequence by them."""
+    if "pack_padded_sequence" not in site.evaluator.scope.outline.words:
+        return False
+    from graphmend_codemod.rules.proofs.outlining import packed_sequences
+
+    return selects(site.settings, "GM801", site.summary.path) and packed_sequences.takes(site, statement)
 
 
 def _is_taken_with_others(site: Site) -> bool:

@@ -8,11 +8,11 @@ number that the graph carries as a symbol (GM802), or as `total_length` says.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_name, is_none
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.scope import parameter_names, walk
 from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
@@ -26,10 +26,12 @@ from graphmend_codemod.rules.proofs.outlining.packed_statements import (
     flattens,
     is_one_name,
     is_plain,
+    lengths_of,
     only,
+    read_by,
     taken,
 )
-from graphmend_codemod.rules.proofs.outlining.recurrent_layers import kind_of
+from graphmend_codemod.rules.proofs.outlining.recurrent_layers import kind_of, layers_in
 from graphmend_codemod.rules.proofs.outlining.texts import part
 from graphmend_codemod.rules.proofs.outlining.texts.layers import PACKED
 from graphmend_codemod.rules.proofs.outlining.unbacked import helpers as unbacked_helpers
@@ -60,7 +62,29 @@ def edit(site: Site, statement: ast.stmt, layer: ast.Attribute) -> Edit | None:
         raise NotProven("the next statements do not pad the packed sequence; manually pad it with `total_length`")
     between = [each for each in body[first + 1 : position] if not flattens(each)]
     behind = list(body[position + 1 : last]) if last is not None else []
-    return _Region(site, packed, ran, padded, between, behind, layer, own, test).edit(body[first])
+    return _Region(site, packed, ran, padded, between, behind, layer, own, test).edit(body, first)
+
+
+def takes(site: Site, statement: ast.stmt) -> bool:
+    """True where `lengths = x.tolist()` is part of the statements that become one operator with what packs by them."""
+    body, position = site.place.blocks[-1]
+    if read_by(site, statement) is None or position + 1 == len(body):
+        return False
+    for following in body[position + 1 : position + _NEAR]:
+        there = site.at(following)
+        layers = [] if there is None else layers_in(there, following)
+        if there is not None and len(layers) == 1:
+            try:
+                found = edit(there, following, layers[0])
+            except NotProven:
+                return False
+            starts = [] if found is None else [each.span for each in found.replacements]
+            return any(each[:2] <= site.span(statement)[:2] for each in starts)
+    return False
+
+
+_NEAR = 8
+"""So many statements behind what reads lengths, the layer is looked for."""
 
 
 class _Region:
@@ -85,16 +109,19 @@ class _Region:
         self._own = own
         self._test = test
         self._pack = self._options(packed.call, ["input", "lengths", "batch_first", "enforce_sorted"], 2)
+        self._lengths = lengths_of(site, self._pack["lengths"])
         pad = ["sequence", "batch_first", "padding_value", "total_length"]
         self._pad = {} if padded is None else self._options(padded.call, pad, 1)
 
-    def edit(self, first: ast.stmt) -> Edit:
+    def edit(self, body: Sequence[ast.stmt], position: int) -> Edit:
+        """The edit, for the statement at this position of `body` that packs."""
         site, layer = self._site, self._layer
         demand_torch(site)
-        self._check_targets()
+        first = self._begin(body, position)
+        self._check_targets(body, position)
         last = self._ran.statement if self._padded is None else self._padded.statement
         site_first = site.at(first) or site
-        conditions = ["torch.compiler.is_dynamo_compiling()", self._condition(site_first)]
+        conditions = ["torch.compiler.is_dynamo_compiling()", *self._asked(), self._condition(site_first)]
         operator = f"_{'packed' if self._padded is not None else 'last'}_{layer.attr.strip('_')}_operator"
         chosen = recurrent.choice(site, layer, operator) if site.scripted else None
         if chosen is not None:
@@ -156,7 +183,38 @@ class _Region:
             raise NotProven(f"the arguments of `{speculation.short(call)}` are not known")
         return given
 
-    def _check_targets(self) -> None:
+    def _begin(self, body: Sequence[ast.stmt], position: int) -> ast.stmt:
+        """The first statement to replace: what reads lengths back just before they are packed belongs to that."""
+        given, packs = self._pack["lengths"], body[position]
+        inside = packs.body[0] if isinstance(packs, ast.If) and len(packs.body) > 1 else None
+        reads = inside or (body[position - 1] if position > 0 else None)
+        found = None if reads is None else read_by(self._site, reads)
+        name = given.id if isinstance(given, ast.Name) else ""
+        if found is not None and is_name(reads.targets[0], name) and not self._is_used_later(name):  # type: ignore[union-attr]
+            self._lengths = found
+            return packs if inside is not None else reads  # type: ignore[return-value]
+        if inside is not None:
+            raise NotProven(f"`{speculation.short(inside)}` gives lengths that are used again")
+        return packs
+
+    def _is_used_later(self, name: str) -> bool:
+        """True if something but the call that packs reads this name."""
+        last = self._site.at(self._ran.statement if self._padded is None else self._padded.statement)
+        inner = [self._pack["input"], *recurrent.arguments(self._ran.call), *self._pad.values()]
+        bound = _names(self._padded.targets if self._padded is not None else [])
+        if last is None or name in _names([*inner, *self._between, *self._behind]):
+            return True
+        return name not in bound and last.live_after(name)
+
+    def _asked(self) -> list[str]:
+        """What the header asks of the tensor whose numbers are the lengths."""
+        if self._lengths is None:
+            return []
+        name = self._lengths.name
+        asked = f"isinstance({name}, torch.Tensor)"
+        return [asked if self._test is None else f"({name} is None or {asked})"]
+
+    def _check_targets(self, body: Sequence[ast.stmt], position: int) -> None:
         """NotProven where something reads the packed sequences afterwards, or the results are not bound one by one."""
         padded = [] if self._padded is None else self._padded.targets
         last = self._site.at(self._ran.statement if self._padded is None else self._padded.statement)
@@ -171,10 +229,15 @@ class _Region:
             if name not in bound and last.live_after(name):
                 raise NotProven(f"`{name}` is a packed sequence that is used again; manually use the padded one")
         self._check_order(padded)
+        runs = self._ran.call.args[0]
+        alike = self._test is None or _same_names(self._pack["input"], runs)
+        if not alike and not (isinstance(runs, ast.Name) and _is_bound(self._site, body[:position], runs.id)):
+            raise NotProven("the layer runs on something else where nothing is packed")
 
     def _check_order(self, padded: list[ast.expr]) -> None:
         """NotProven where a statement in between may not run before the others, or behind them."""
-        packs = [self._pack["input"], self._pack["lengths"], *([] if self._test is None else [self._test])]
+        lengths = self._pack["lengths"] if self._lengths is None else self._lengths.tensor
+        packs = [self._pack["input"], lengths, *([] if self._test is None else [self._test])]
         if self._between and not all(is_plain(self._site, each) for each in packs):
             raise NotProven("something behind packing would run before what is packed is computed")
         bound = _names(self._between, stored=True) | _names(self._behind, stored=True)
@@ -182,8 +245,6 @@ class _Region:
             raise NotProven("a statement in between binds a name that packing or padding reads")
         if not _names(self._behind).isdisjoint(_names(padded)):
             raise NotProven("a statement in front of padding uses a name that it binds")
-        if self._test is not None and not _same_names(self._pack["input"], self._ran.call.args[0]):
-            raise NotProven("the layer runs on something else where nothing is packed")
 
     @property
     def _out(self) -> str:
@@ -193,11 +254,15 @@ class _Region:
     def _condition(self, site: Site) -> str:
         given = self._pack["input"]
         names = dict.fromkeys([given.id] if isinstance(given, ast.Name) else recurrent.names_in(site, given))
+        if self._lengths is not None:
+            names[self._lengths.name] = None
         lengths = self._pack["lengths"]
         while isinstance(lengths, (ast.Call, ast.Attribute)):
             lengths = lengths.func if isinstance(lengths, ast.Call) else lengths.value
-        if isinstance(lengths, ast.Name) and site.evaluator.scope.is_local(lengths.id):
+        if self._lengths is None and isinstance(lengths, ast.Name) and site.evaluator.scope.is_local(lengths.id):
             names[lengths.id] = None
+        if self._test is not None:
+            names.update(dict.fromkeys(recurrent.names_in(site, self._ran.call.args[0])))
         # What is bound between packing and the layer cannot be asked before.
         own = _names(self._between, stored=True)
         for state in self._states():
@@ -217,7 +282,8 @@ class _Region:
 
     def _call(self, operator: str) -> str:
         site = self._site
-        total, lengths = self._pad.get("total_length"), site.text(self._pack["lengths"])
+        total = self._pad.get("total_length")
+        lengths = site.text(self._pack["lengths"]) if self._lengths is None else self._lengths.text
         steps = f"_longest_in_graph({lengths})"
         if total is not None and not is_none(total):
             given_none = isinstance(total, (ast.Name, ast.Attribute))
@@ -267,6 +333,14 @@ def _names(nodes: Iterable[ast.AST], *, stored: bool = False) -> set[str]:
     """The names in nodes, or those that they bind."""
     names = (part for each in nodes for part in walk(each) if isinstance(part, ast.Name))
     return {each.id for each in names if not stored or not isinstance(each.ctx, ast.Load)}
+
+
+def _is_bound(site: Site, before: Sequence[ast.stmt], name: str) -> bool:
+    """True where a parameter has the name, or a statement that runs before in any case binds it."""
+    if name in parameter_names(site.evaluator.scope.node):
+        return True
+    bound = [target for each in before if isinstance(each, ast.Assign) for target in each.targets]
+    return any(is_name(target, name) for target in bound)
 
 
 def _same_names(one: ast.expr, other: ast.expr) -> bool:

@@ -32,6 +32,41 @@ class PackingCall(NamedTuple):
     targets: list[ast.expr]
 
 
+class Lengths(NamedTuple):
+    """The tensor whose numbers are lengths, the `name` that it is made of, and how a compile path spells it."""
+
+    tensor: ast.expr
+    name: str
+    text: str
+
+
+def lengths_of(site: Site, given: ast.expr) -> Lengths | None:
+    """The tensor `x` of `x.tolist()` and `x.cpu().numpy()`, which packing takes as well; None for what reads none."""
+    called = given.func if isinstance(given, ast.Call) and not (given.args or given.keywords) else None
+    if not isinstance(called, ast.Attribute) or called.attr not in _READS or site.resolve(called) is not None:
+        return None
+    tensor = base = called.value
+    while isinstance(base, (ast.Call, ast.Attribute, ast.Subscript)):
+        base = base.func if isinstance(base, ast.Call) else base.value
+    scope = site.evaluator.scope
+    local = isinstance(base, ast.Name) and base.id != scope.self_name and scope.is_local(base.id)
+    if not isinstance(base, ast.Name) or not local or not is_plain(site, tensor):
+        return None
+    moved = isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute) and tensor.func.attr == "cpu"
+    plain = moved or called.attr == "numpy"  # an array is asked of the CPU alone
+    return Lengths(tensor, base.id, site.text(tensor) if plain else f"{site.operand(tensor)}.cpu()")
+
+
+_READS = frozenset({"tolist", "numpy"})
+
+
+def read_by(site: Site, statement: ast.stmt) -> Lengths | None:
+    """What `lengths = x.tolist()` reads; None for other statements."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    return lengths_of(site, statement.value) if isinstance(statement.targets[0], ast.Name) else None
+
+
 def before(site: Site, body: Sequence[ast.stmt], position: int, given: ast.expr) -> tuple[int, ast.expr | None] | None:
     """Where a statement before `position` packs what is given, and under which test; others may stand between them."""
     for number in range(position - 1, -1, -1):
@@ -49,6 +84,8 @@ def after(site: Site, body: Sequence[ast.stmt], position: int, out: str, test: a
     """Where a statement behind `position`, under the same test, pads what the layer gave, none between using it."""
     for number in range(position + 1, len(body)):
         around = _test_around(site, body[number])
+        if around is not None and len(body[number].body) > 1:  # type: ignore[attr-defined]
+            return None
         alike = (around is None) == (test is None) and (around is None or test is None or same(around, test))
         padded = taken(only(body[number], around)) if alike else None
         if padded is not None and site.resolve(padded.call.func) == _PADS and is_one_name(padded.call.args[:1], out):
@@ -59,19 +96,35 @@ def after(site: Site, body: Sequence[ast.stmt], position: int, out: str, test: a
 
 
 def _test_around(site: Site, statement: ast.stmt) -> ast.expr | None:
-    """`lengths is not None` where one statement stands under that, or under an attribute of the instance."""
-    if not isinstance(statement, ast.If) or len(statement.body) != 1 or statement.orelse:
+    """`lengths is not None` where one statement stands under that, or also one that reads its lengths before.
+
+    Attributes of the instance may stand there as well, and several such tests under `and`, `or` and `not`.
+    """
+    if not isinstance(statement, ast.If) or statement.orelse or not _is_one(site, statement.body):
         return None
-    test = statement.test
-    asked = test.left if isinstance(test, ast.Compare) and is_none(test.comparators[0]) else test
+    return statement.test if _is_decided(site, statement.test) else None
+
+
+def _is_one(site: Site, body: list[ast.stmt]) -> bool:
+    return len(body) == 1 or (len(body) == 2 and read_by(site, body[0]) is not None)
+
+
+def _is_decided(site: Site, test: ast.expr) -> bool:
+    """True for tests that Dynamo decides, and that say the same when they are asked again."""
+    if isinstance(test, ast.BoolOp):
+        return all(_is_decided(site, each) for each in test.values)
+    if is_not(test):
+        return _is_decided(site, test.operand)
+    asks_none = isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Is, ast.IsNot))
+    asked = test.left if asks_none and is_none(test.comparators[0]) else test  # type: ignore[attr-defined]
     if isinstance(asked, ast.Attribute) and is_name(asked.value, site.evaluator.scope.self_name):
-        return None if is_loud_property(site.evaluator, asked.attr) else test
-    return test if isinstance(asked, ast.Name) and asked is not test else None
+        return not is_loud_property(site.evaluator, asked.attr)
+    return isinstance(asked, ast.Name) and asked is not test
 
 
 def only(statement: ast.stmt, test: ast.expr | None) -> ast.stmt:
-    """The statement itself, or the one that stands under the test."""
-    return statement.body[0] if test is not None and isinstance(statement, ast.If) else statement
+    """The statement itself, or the one that stands under the test, behind what reads its lengths."""
+    return statement.body[-1] if test is not None and isinstance(statement, ast.If) else statement
 
 
 def _is_apart(site: Site, statement: ast.stmt, name: str) -> bool:

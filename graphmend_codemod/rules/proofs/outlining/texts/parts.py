@@ -13,7 +13,7 @@ GIVEN = """\
 PUT_TOGETHER = """\
         def packed(given):
             tensors, sizes, floats, others, form = [], [], [], [], []
-            for each in given:  # -1: an integer, -2: a tensor, -3: a constant, -4: a float, others: several tensors
+            for each in given:  # -1: an integer, -2: a tensor, -3: a constant, -4: a float, others: several of these
                 if isinstance(each, torch.Tensor):
                     tensors.append(each)
                     form.append(-2)
@@ -23,6 +23,9 @@ PUT_TOGETHER = """\
                 elif type(each) in (list, tuple) and all(isinstance(one, torch.Tensor) for one in each):
                     tensors.extend(each)
                     form.append(len(each) if type(each) is list else -5 - len(each))
+                elif type(each) is list and all(type(one) is int for one in each):
+                    sizes.extend(each)
+                    form.append(-(1 << 20) - len(each))
                 else:
                     others.append(each)
                     form.append(-3)
@@ -33,6 +36,8 @@ TAKEN_APART = """\
             for count in form:
                 if -5 < count < 0:
                     yield next(kinds[count + 4])
+                elif count <= -(1 << 20):
+                    yield list(itertools.islice(kinds[3], -(1 << 20) - count))
                 else:
                     several = itertools.islice(tensors, count if count >= 0 else -5 - count)
                     yield list(several) if count >= 0 else tuple(several)
