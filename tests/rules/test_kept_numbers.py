@@ -98,6 +98,42 @@ def test_weights_of_bins_and_how_many_bins_there_are(default: str) -> None:
     assert "w[inside] = " in after
 
 
+_MADE_UNDER = """if momentum > 0:
+            self.register_buffer("sums", torch.zeros(bins))
+"""
+
+
+def made_under_a_test(body: str) -> str:
+    return model(body).replace('self.register_buffer("sums", torch.zeros(bins))\n', _MADE_UNDER)
+
+
+@pytest.mark.parametrize("default", ["bins=4, momentum=0", "bins=4, momentum=0.5"])
+def test_a_buffer_that_is_made_and_used_under_one_test_is_asked_for_under_it(default: str) -> None:
+    source = made_under_a_test(_COUNTS).replace("bins=4, momentum=0.5", default)
+    after = same_as_eager(source, _BINNED, runs=[Scenario(False, "off"), Scenario(True, "off")])
+    assert "and (not (self.momentum > 0) or isinstance(self.sums, torch.Tensor))" in after
+    compiles(after, _BINNED, scenarios=_SCENARIOS, strict=False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("            w[inside] = 8.0 / k", "            w[inside] = self.sums[0] / k"),
+        ("w = torch.zeros_like(x)", "w = torch.zeros_like(x)\nmany = len(t)"),
+        ("    inside = ", "    self.momentum = 1\n    inside = "),
+        ("    inside = ", "    many = i\n    inside = "),
+    ],
+    ids=["used elsewhere", "bound before", "test changes", "bound inside"],
+)
+def test_a_buffer_is_asked_for_in_any_case_where_the_test_does_not_say_whether_it_is_used(old: str, new: str) -> None:
+    body = _COUNTS.replace(old, new)
+    body = body.replace("if self.momentum > 0", "if many > 0") if "many" in new else body
+    after, _ = fixed(made_under_a_test(body), select=("GM401",))
+    under = "bound before" if "many = len" in new else ""
+    assert ("(not (many > 0) or isinstance(self.sums" in after) == bool(under)
+    assert "(not (self.momentum > 0)" not in after
+
+
 @pytest.mark.parametrize("line", ["y = z = {}", "z = y\ny = {}", "z = y\nF.relu(y, inplace={} < 0 and '({} = )')"])
 def test_a_long_line_that_is_no_plain_assignment_is_written_as_well(line: str) -> None:
     long = "F.smooth_l1_loss(x * 1.25, t * 0.75, reduction='sum', beta=1.0).abs() + 1000.0 * 0.001 - x.sum() * 0.25"

@@ -32,6 +32,7 @@ from graphmend_codemod.rules.proofs.numbers.number_statements import (
     targets,
 )
 from graphmend_codemod.rules.proofs.numbers.number_texts import SIGNS, NumberTexts
+from graphmend_codemod.rules.proofs.numbers.under_tests import asked_under, is_known_before
 from graphmend_codemod.rules.proofs.select.element_writes import asks_gradient, may_be_written
 from graphmend_codemod.rules.proofs.untraced.evidence import assigned
 
@@ -52,8 +53,8 @@ def kept_numbers(site: Site) -> Edit | None:
             return None
         if not any(site.reached(statement).live_after(name) for name in region.numbers):
             statements = body[position : position + count]
-            conditions = [site.compiling, *region.conditions(statements)]
-            return two_paths(site, statements, conditions, [_COMMENT, *region.lines])
+            asked = asked_under(region.conditions(statements), statements, region.decided)
+            return two_paths(site, statements, [site.compiling, *asked], [_COMMENT, *region.lines])
     raise NotProven(f"`{next(iter(region.numbers))}` is used after the statements around it")
 
 
@@ -62,6 +63,7 @@ class _Region(NumberTexts):
 
     `counts` has the mask of which a name counts the true elements, `rounds` the number that one stays below; `taken` is
     the test that a branch is written under, and the mask of which that test asks whether it chooses an element.
+    `decided` has the buffers that are written under tests which Dynamo decides, with the innermost of these.
     """
 
     def __init__(self, site: Site) -> None:
@@ -72,6 +74,8 @@ class _Region(NumberTexts):
         self.level, self.branches = 0, 0
         self.loop: tuple[ast.For, int, int] | None = None
         self.rounds: dict[str, str] = {}
+        self.decided: dict[str, ast.expr | None] = {}
+        self._test: ast.expr | None = None
 
     # statements
 
@@ -164,10 +168,12 @@ class _Region(NumberTexts):
             if there.value(node.test).kind is ValueKind.TENSOR:
                 raise NotProven(f"`{short(node.test)}` is a data-dependent branch between the number and its use")
             self.branches += 1
-            for word, body in ((f"if {there.text(node.test)}:", node.body), ("else:", node.orelse)):
+            outer, inner = self._test, node.test if is_known_before(there, node.test, self.bound) else None
+            for body, self._test in ((node.body, inner), (node.orelse, None)):
                 if body:
-                    self._emit(word)
+                    self._emit(f"if {there.text(node.test)}:" if body is node.body else "else:")
                     self._block(body)
+            self._test = outer
             self.branches -= 1
             return
         test = self.test(there, node.test)
@@ -361,13 +367,12 @@ class _Region(NumberTexts):
         torch, rounds = self.site.torch, self.rounds.get(getattr(index, "id", ""))
         if rounds is None and not (isinstance(index, ast.Constant) and is_integer(index)):
             raise NotProven(f"`{held}` may have no element where eager mode writes none")
-        last = (
-            f"{held}.shape[0] > {index.value!r}" if isinstance(index, ast.Constant) else f"{held}.shape[0] >= {rounds}"
-        )
-        for fact in (f"isinstance({held}, {torch}.Tensor)", f"{held}.dim() > 0", last):
+        more = f"> {index.value!r}" if isinstance(index, ast.Constant) else f">= {rounds}"
+        leaf = f"not ({torch}.is_grad_enabled() and {held}.requires_grad)"
+        for fact in (f"isinstance({held}, {torch}.Tensor)", f"{held}.dim() > 0", f"{held}.shape[0] {more}", leaf):
             self.ask(fact)
-        self.ask(f"not ({torch}.is_grad_enabled() and {held}.requires_grad)")
         self.beside[held] = None
+        self.decided.setdefault(held, self._test if held != self.anchor else None)
 
     def _scalar(self, there: Site, node: ast.expr) -> str:
         """An expression of numbers and of elements of buffers, which no gradient goes through."""
