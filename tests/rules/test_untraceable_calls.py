@@ -282,6 +282,10 @@ class Model(nn.Module):
         "x = x * torch.DoubleTensor(np.linspace(0, 1, x.size(-1)))",
         "x = x * torch.Tensor(np.arange(4)) + torch.LongTensor(np.full(4, 2.7))",
         "x = x * torch.FloatTensor(np.ones((2, 4)))",
+        "Tensor = torch.DoubleTensor if x.is_cuda else torch.FloatTensor; x = x + Tensor(x.shape).fill_(2)",
+        "Tensor = self.Tensor; x = x + Tensor(x[:, None, :2].size()).fill_(2).sum()",
+        "x = x + torch.FloatTensor(x.shape[1:]).fill_(2).sum()",
+        "x = x + torch.DoubleTensor(x.size()[:-1]).fill_(2).sum()",
     ],
 )
 def test_old_constructors_make_the_same_tensor(body: str) -> None:
@@ -298,10 +302,21 @@ def test_old_constructors_make_the_same_tensor(body: str) -> None:
         "x = x + torch.FloatTensor([1.0, 2.0, 3.0, 4.0])",
         "x = x + torch.FloatTensor(x.size(0), 4).fill_(1)",
         "x = x + torch.FloatTensor(*x.size()).fill_(1)",
+        "x = x + torch.FloatTensor(x.size(0)).fill_(1).sum()",
+        "x = x + torch.FloatTensor(x.shape[1]).fill_(1).sum()",
     ],
 )
 def test_old_constructors_that_dynamo_traces_right_stay(body: str) -> None:
     noop(_OLD.format(body=body))
+
+
+@pytest.mark.parametrize("made", ["torch.ones if x.dim() > 1 else torch.zeros", "lambda size: torch.zeros(size)"])
+def test_a_name_that_holds_no_old_constructor_calls_what_it_holds(made: str) -> None:
+    source = _OLD.format(body=f"FloatTensor = {made}\n        x = x + sum(FloatTensor(x.shape))")
+    after, _ = fixed(source)
+    assert after != source
+    behaves(source, after, ["torch.ones(2, 4)"], scenarios=_MODES)
+    compiles(after, ["torch.ones(2, 4)"])
 
 
 @pytest.mark.parametrize("array", ["np.asarray(a)", "np.array(a, copy=False)", "np.concatenate([a, a], out=b)"])

@@ -141,7 +141,9 @@ def _may_be_foreign(spelled: str, last: str, body: Body) -> bool:
 
 
 def _is_size(node: ast.expr) -> bool:
-    """True for `x.size()` and `x.shape`."""
+    """True for `x.size()`, `x.shape` and `x.shape[1:]`."""
+    if type(node) is ast.Subscript and type(node.slice) is ast.Slice:
+        node = node.value
     if type(node) is ast.Attribute:
         return node.attr == "shape"
     return type(node) is ast.Call and type(node.func) is ast.Attribute and node.func.attr == "size" and not node.args

@@ -76,21 +76,28 @@ def _is_new_array(site: Site, call: ast.Call) -> bool:
 
 
 def _sized(site: Site, given: ast.expr) -> ast.expr | None:
-    """`x` of `x.size()` and `x.shape`, where asking twice makes no difference."""
+    """`x` of `x.size()`, `x.shape`, `x[..., :4].shape` and `x.shape[1:]`, where asking twice makes no difference."""
+    if isinstance(given, ast.Subscript) and isinstance(given.slice, ast.Slice):
+        given = given.value  # a part of a size is one, too
     if isinstance(given, ast.Call) and not given.args and not given.keywords:
         asked, word = given.func, "size"
     else:
         asked, word = given, "shape"
     if not isinstance(asked, ast.Attribute) or asked.attr != word:
         return None
-    name = dotted(asked.value)
+    owner = asked.value
+    while isinstance(owner, ast.Subscript):
+        owner = owner.value  # what an index chooses of a tensor is a tensor
+    name = dotted(owner)
     if name is None or any(is_loud_property(site.evaluator, part) for part in name.split(".")[1:]):
         return None
-    return asked.value
+    return owner
 
 
 def _may_be_kept(site: Site, function: ast.expr, resolved: str | None) -> bool:
-    """True for `self.Tensor`, an attribute that may hold one of the constructors."""
+    """True for `self.Tensor`, an attribute that may hold one of the constructors, and for a local name of one."""
+    if isinstance(function, ast.Name):
+        return function.id in NAMES and resolved is None and site.evaluator.scope.is_local(function.id)
     if resolved is not None or not isinstance(function, ast.Attribute) or function.attr not in NAMES:
         return False
     return dotted(function) is not None and not is_loud_property(site.evaluator, function.attr)

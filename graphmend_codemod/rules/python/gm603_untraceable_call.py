@@ -14,7 +14,7 @@ A clock that only messages tell reads 0.0 where these are left out; compiled cod
 `x.new().resize_(size)` resizes a tensor that nobody else knows: it is `x.new_empty(size)`.
 Of `torch.FloatTensor(x.size())` Dynamo makes a tensor of the sizes in place of one of that size, without a word, and
 of an array of NumPy one of another dtype: it gets `torch.FloatTensor().new_empty(x.size())` and
-`torch.tensor(array, dtype=...)`.
+`torch.tensor(array, dtype=...)`. So do an attribute and a local name that hold such a constructor.
 `copy.copy` of a dict, list or set is its own `copy()`. `torchaudio.transforms.Spectrogram` and `MelSpectrogram` ask
 `torch.jit.isinstance`: a helper computes with `torch.stft` what such a layer computes, where it is one of these classes
 and has no hooks. Flags of cuDNN are left out where there is no device of CUDA;
