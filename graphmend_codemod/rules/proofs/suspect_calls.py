@@ -15,10 +15,10 @@ HELPERS = (
 )  # fmt: skip
 """Functions of the module that the twins call: they may call what they stand for, where nothing else does the same."""
 _NAMES = (
-    "BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor "
-    "ShortTensor Tensor Variable _is_tracing add_ addcdiv_ addcmul_ catch_warnings collect copy filterwarnings flags "
-    "get_default_device isinstance monotonic next_fast_len perf_counter process_time random resize_ "
-    "sdp_kernel simplefilter time tqdm trange"
+    "BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor "
+    "Tensor Variable _is_tracing add_ addcdiv_ addcmul_ byte catch_warnings collect copy filterwarnings flags "
+    "get_default_device isinstance monotonic next_fast_len perf_counter process_time random resize_ sdp_kernel "
+    "simplefilter time tqdm trange"
 )
 NAMES = frozenset(_NAMES.split())
 """The last parts of the names of all functions, classes and methods for which there is something traceable."""

@@ -13,7 +13,7 @@ from graphmend_codemod.analysis.torch_api import CLOCKS, VARIABLE
 from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs import old_constructors, warning_filters
+from graphmend_codemod.rules.proofs import byte_masks, old_constructors, warning_filters
 from graphmend_codemod.rules.proofs import traceable_texts as texts
 from graphmend_codemod.rules.proofs.twin import Twin
 
@@ -326,6 +326,8 @@ def twin_of(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
         return _new_signature(site, call.func, call)
     if isinstance(call.func, ast.Attribute) and call.func.attr == "resize_":
         return _new_of_size(site, call.func.value, call)
+    if byte_masks.is_mask_of_bytes(call):
+        return byte_masks.bool_mask(site, statement, call)
     form = old_constructors.new_form(site, call)
     return None if form is None else Twin(call, call, form.text, form.conditions)
 

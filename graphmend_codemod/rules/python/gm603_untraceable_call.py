@@ -15,6 +15,8 @@ A clock that only messages tell reads 0.0 where these are left out; compiled cod
 Of `torch.FloatTensor(x.size())` Dynamo makes a tensor of the sizes in place of one of that size, without a word, and
 of an array of NumPy one of another dtype: it gets `torch.FloatTensor().new_empty(x.size())` and
 `torch.tensor(array, dtype=...)`. So do an attribute and a local name that hold such a constructor.
+A mask of type uint8, for which torch.compile raises an error, is `mask.byte().bool()` where it is used as a mask alone:
+as an index, or as the condition of `torch.where`.
 `copy.copy` of a dict, list or set is its own `copy()`. `torchaudio.transforms.Spectrogram` and `MelSpectrogram` ask
 `torch.jit.isinstance`: a helper computes with `torch.stft` what such a layer computes, where it is one of these classes
 and has no hooks. Flags of cuDNN are left out where there is no device of CUDA;
@@ -175,8 +177,11 @@ def once(site: Site, statement: ast.Expr) -> Diagnostic | None:
 
 
 def _message(call: ast.expr) -> str:
+    from graphmend_codemod.rules.proofs.byte_masks import is_mask_of_bytes
     from graphmend_codemod.rules.proofs.old_constructors import NAMES as OLD_CONSTRUCTORS
 
+    if isinstance(call, ast.Call) and is_mask_of_bytes(call):
+        return f"makes a mask of type uint8, for which torch.compile raises an error: `{speculation.short(call)}`"
     traced_wrong = isinstance(call, ast.Call) and last_name(call.func) in OLD_CONSTRUCTORS
     what = "Dynamo traces this call as a different one" if traced_wrong else "Dynamo does not trace this call"
     return f"{what}: `{speculation.short(call)}`"
