@@ -19,11 +19,11 @@ from graphmend_codemod.project.summary.records import ModuleSummary
 if TYPE_CHECKING:
     from graphmend_codemod.core.cache import Cache
     from graphmend_codemod.engine.cached_results import ResultCache
+    from graphmend_codemod.engine.known_project import KnownProject
     from graphmend_codemod.project.index.definitions import Module
-    from graphmend_codemod.project.index.dependency_tracking import Answers
+    from graphmend_codemod.project.index.dependency_tracking import Answers, Question
     from graphmend_codemod.project.index.facts import ReachedFunction
     from graphmend_codemod.project.index.project_index import ProjectIndex
-    from graphmend_codemod.project.reach import Search
 
     Reached = dict[str, tuple[ReachedFunction, ...]]
 
@@ -57,7 +57,8 @@ class Checker:
         self._kept: dict[str, SourceFile] = {}
         self._loaded: dict[str, Loaded] = {}
         self._files: tuple[str, ...] | None = None
-        self._told: dict[tuple[str, str], bool] = {}
+        self._known: KnownProject | None = None
+        self._questions: tuple[Question, ...] = ()
 
     @cached_property
     def _cache(self) -> Cache | None:
@@ -95,14 +96,15 @@ class Checker:
 
     def check(self, files: Sequence[str], *, named: bool) -> Found:
         """Findings in `files`."""
-        if named and len(files) <= MOST_FILES_BY_NAME:
-            found = self._by_name(files)
+        few = named and len(files) <= MOST_FILES_BY_NAME
+        if few:
+            found = self._by_name(files) if self._known is None else None
             if found is not None:
                 return found
             for path in files:
                 self._loaded.pop(path, None)
             self._kept.clear()
-        return self._in_project(files, few=named and len(files) <= MOST_FILES_BY_NAME)
+        return self._in_project(files, few=few)
 
     def decides_alone(self, files: Sequence[str]) -> bool:
         """True when a few named files tell by themselves what is found in them, without a look at who calls them."""
@@ -181,15 +183,12 @@ class Checker:
         except SourceError:
             return ""
 
-    def _search(self, index: ProjectIndex, paths: Iterable[str]) -> Search:
+    def _reached(self, index: ProjectIndex, paths: Iterable[str]) -> Reached:
         from graphmend_codemod.project.reach import Search
 
         matter = (path for path in paths if self._load(path).matters)
         modules = [module for path in matter if (module := index.module_at(path)) is not None]
-        return Search(index, modules, self._settings.seen_functions)
-
-    def _reached(self, index: ProjectIndex, paths: Iterable[str]) -> Reached:
-        search = self._search(index, paths)
+        search = Search(index, modules, self._settings.seen_functions)
         search.run()
         return search.result()
 
@@ -219,11 +218,9 @@ class Checker:
             return Found((), self._problems(files, found.problems))
         reached = self._reached(index, files) if reached is None else reached
         sure = {(path, each.qualname) for path, every in reached.items() for each in every}
-        doubtful = [each for each in found.findings if (each.path, each.function) not in sure]
-        if any((each.path, each.function) not in self._told for each in doubtful):
+        if any((each.path, each.function) not in sure for each in found.findings):
             return None
-        kept = [each for each in found.findings if self._told.get((each.path, each.function), True)]
-        return Found(tuple(kept), self._problems(files, found.problems))
+        return Found(found.findings, self._problems(files, found.problems))
 
     # -- the whole project ---------------------------------------------------------------------------------------
 
@@ -231,8 +228,7 @@ class Checker:
         if self._files is None:
             self._files = tuple(sorted({*discover((), self._settings).files, *files}))
         every = self._files
-        known = self._known_reach(every, files) if few else None
-        found = None if known is None else self._in_what_is_known(every, files, known)
+        found = self._in_what_is_known(every, files) if few else None
         if found is not None:
             return found
         run = None
@@ -244,65 +240,46 @@ class Checker:
             if remembered is not None:
                 return Found(remembered.findings, remembered.problems)
         self._load_many(every)
-        layout = PackageLayout(self._root, every)
-        index = self._index(layout, every)
+        index = self._index(PackageLayout(self._root, every), every)
         matter = [path for path in every if self._load(path).matters]
         others = sorted(set(every).difference(matter))
-        index.has_every_file(matter, lambda: ((path, self._raw(path)) for path in others), self._text)
-        search = self._search(index, every)
-        search.run()
-        index.has_reached(search.result())
-        if few:
-            self._keep_reach(every, files, search)
-        found = self._find(self._worth(search, index, files), index, self._memory)
+        project = index.has_every_file(matter, lambda: ((path, self._raw(path)) for path in others), self._text)
+        project.has_reached(reached := self._reached_in(index, every))
+        if self._known is not None:
+            self._known.looked(index, project, self._loaded)
+        found = self._find(self._worth(reached, index, files), index, self._memory)
+        if self._known is not None:
+            self._known.keep(self._questions, index, self._loaded)
         found = Found(found.findings, self._problems(files, found.problems))
         if run is not None:
             run.write(found.findings, found.problems, {path: loaded.digest for path, loaded in self._loaded.items()})
         return found
 
-    # -- what is reached, known from an earlier run --------------------------------------------------------------
+    def _reached_in(self, index: ProjectIndex, every: Sequence[str]) -> Reached:
+        known = self._known.everywhere(self._loaded) if self._known is not None else None
+        return self._reached(index, every) if known is None else known
 
-    def _known_reach(self, every: Sequence[str], files: Sequence[str]) -> Reached | None:
-        if self._cache is None:
-            return None
-        from graphmend_codemod.project.reach_cache import ReachMemory
+    # -- a few files in a project that is known ------------------------------------------------------------------
 
-        memory = ReachMemory(self._cache, self._settings, every)
-        return memory.read(self._digest, lambda path: self._load(path, wanted=True).summary, files)
-
-    def _in_what_is_known(self, every: Sequence[str], files: Sequence[str], reached: Reached) -> Found | None:
-        """Findings by what is known of the reach; None when they depend on files that were not read for it."""
+    def _in_what_is_known(self, every: Sequence[str], files: Sequence[str]) -> Found | None:
+        """Findings by what is known of the project; None when they depend on files that were not read for it."""
         from graphmend_codemod.project.index.facts import NeedsProject
 
-        index = self._index(PackageLayout(self._root, every), files)
-        self._tell(files, reached)
-        modules = self._modules(index, reached)
-        worth = {
-            path: each
-            for path, module in modules
-            if (each := with_candidates(module.summary, reached[path], self._settings))
-        }
+        if self._known is None:
+            from graphmend_codemod.engine.known_project import KnownProject, Texts
+
+            texts = Texts(lambda path: self._load(path, wanted=True), self._digest, self._text)
+            self._known = KnownProject(texts, self._settings, self._cache, every)
+        index = self._index(self._known.layout, files)
+        reached = self._known.answers(index, files, self._overlay)
+        if reached is None:
+            return None
         try:
-            found = self._find(worth, index, self._memory)
+            found = self._find(self._worth(reached, index, files), index, self._memory)
         except NeedsProject:
             return None
+        self._known.keep(self._questions, index, self._loaded)
         return Found(found.findings, self._problems(files, found.problems))
-
-    def _keep_reach(self, every: Sequence[str], files: Sequence[str], search: Search) -> None:
-        reached = search.result()
-        self._tell(files, reached)
-        if self._cache is not None and not self._overlay:
-            from graphmend_codemod.project.reach_cache import ReachMemory
-
-            ReachMemory(self._cache, self._settings, every).write(self._digest, self._loaded, reached)
-
-    def _tell(self, files: Sequence[str], reached: Reached) -> None:
-        """Note for the functions of these files whether anything leads to them: our own fixes do not change that."""
-        for path in files:
-            summary = self._load(path).summary
-            found = {each.qualname for each in reached.get(path, ())}
-            for function in summary.functions if summary is not None else ():
-                self._told[path, function.qualname] = function.qualname in found
 
     def _digest(self, path: str) -> str:
         if path in self._overlay:
@@ -314,9 +291,8 @@ class Checker:
 
     # -- analysing -----------------------------------------------------------------------------------------------
 
-    def _worth(self, search: Search, index: ProjectIndex, files: Iterable[str]) -> Reached:
-        """The functions that the search has reached in these files and that hold candidates."""
-        reached = search.result()
+    def _worth(self, reached: Reached, index: ProjectIndex, files: Iterable[str]) -> Reached:
+        """The functions that are reached in these files and that hold candidates."""
         modules = self._modules(index, set(files).intersection(reached))
         return {
             path: worth
@@ -343,6 +319,7 @@ class Checker:
         for task, result in zip(todo, self._analyse_each(todo, index, answers), strict=True):
             memory.keep(task, result)
             known[task.path] = result
+        self._questions = tuple(question for task in tasks for question, _ in known[task.path].answers)
         return _found(known[task.path] for task in tasks)
 
     def _analyse_each(self, tasks: Sequence[Task], index: ProjectIndex, answers: Answers | None) -> Iterable[Analysed]:

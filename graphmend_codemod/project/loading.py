@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from graphmend_codemod.core.cache import Cache
 
 
+_PARSES = "0"
+"""What the cache has in place of the summary of a file that nobody wanted, and that has no mistake."""
+
+
 class Loaded(NamedTuple):
     """One file as a stage found it. There is no summary when nothing in the file can matter, unless it was `wanted`.
     `encoded` is the summary as JSON, as workers send it. `digest` is empty for a text that is kept in memory.
@@ -103,13 +107,17 @@ def _failed(path: str, digest: str, raw: bytes, error: SourceError) -> Loaded:
     return Loaded(path, digest, problem=Problem(path, str(error), error.line, aside=not matters))
 
 
-def _passed_over(source: SourceFile, digest: str) -> Loaded:
+def _passed_over(source: SourceFile, digest: str, cache: Cache | None = None) -> Loaded:
     """A file in which nothing can matter; a mistake may be why it looks like that."""
-    try:
-        if (uses_torch(source.raw) or source.path.endswith("setup.py")) and not is_generated(source.raw):
-            source.parse()
-    except SourceError as error:
-        return _failed(source.path, digest, source.raw, error)
+    if (uses_torch(source.raw) or source.path.endswith("setup.py")) and not is_generated(source.raw):
+        known = cache.read_text("summaries", source.path, digest) if cache is not None else None
+        try:
+            if known is None:
+                source.parse()
+        except SourceError as error:
+            return _failed(source.path, digest, source.raw, error)
+        if cache is not None and known is None:
+            cache.write_text("summaries", source.path, digest, _PARSES)
     return Loaded(source.path, digest)
 
 
@@ -119,7 +127,7 @@ def _matters(source: SourceFile) -> bool:
 
 def _remembered(source: SourceFile, digest: str, cache: Cache, *, wanted: bool = False) -> Loaded | None:
     if not wanted and not _matters(source):
-        return _passed_over(source, digest)
+        return _passed_over(source, digest, cache)
     summary = cache.read("summaries", source.path, digest, from_json)
     return None if summary is None else Loaded(source.path, digest, summary, wanted=wanted and not _matters(source))
 

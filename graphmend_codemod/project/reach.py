@@ -56,6 +56,7 @@ class Search:
         self._stops: dict[tuple[str, str, int], bool] = {}
         self._called: set[tuple[str, str]] = set()
         self._looked_up: set[tuple[str, str, bool]] = set()
+        self._families: dict[str, frozenset[str]] = {}
         self._traced = traced
         self._begin()
 
@@ -338,13 +339,19 @@ class Search:
         rows, keepers = self._assigned.to(name), self._assigned.keepers(name) if called else ()
         if not rows and not keepers:
             return
-        family = {*self._index.linear(own), *self._subclasses.of(own)}
+        family = self._family(own)
         for handing, given in self._handed.to([each for each in keepers if each in family]):
             self._passed(Step(handing.module, handing.function, handing.owner, step.via), given)
         for owner, module, item, value in rows:
             if owner in family:
                 scope = module.functions.get(f"{item.qualname}.__init__")
                 self._value(module, value, scope, Step(module, scope or step.function, owner, step.via), called)
+
+    def _family(self, owner: str) -> frozenset[str]:
+        """A class with its ancestors and its subclasses."""
+        if owner not in self._families:
+            self._families[owner] = frozenset((*self._index.linear(owner), *self._subclasses.of(owner)))
+        return self._families[owner]
 
     def _value(self, module: Module, value: Value, scope: FunctionSummary | None, step: Step, called: bool) -> None:
         """Reach what an assigned value is or holds: a function, also a wrapped one, a table's members, an instance."""

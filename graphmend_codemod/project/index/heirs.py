@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ class Heirs:
         linear: Callable[[str], Iterable[str]],
     ) -> None:
         self._others, self._at, self._linear = others, at, linear
+        self._texts: list[tuple[str, set[bytes], set[bytes]]] | None = None
         self._known: dict[str, list[str]] = {}
         self._found: dict[str, tuple[str, ...]] = {}
         for module in modules:
@@ -53,16 +53,17 @@ class Heirs:
                 own = f"{module.summary.name}.{item.qualname}"
                 yield own, [each for each in self._linear(own) if each != own]
 
-    @cached_property
-    def _texts(self) -> list[tuple[str, set[bytes], set[bytes]]]:
+    def _classes_of_others(self) -> list[tuple[str, set[bytes], set[bytes]]]:
         """The other files with a class that has bases: their path, the names of such classes, the names in the bases
         and imports."""
-        found = ((path, *_named(raw)) for path, raw in self._others() if b"class" in raw)
-        return [each for each in found if each[1]]
+        if self._texts is None:
+            found = ((path, *_named(raw)) for path, raw in self._others() if b"class" in raw)
+            self._texts = [each for each in found if each[1]]
+        return self._texts
 
     def _near(self, names: set[bytes]) -> list[str]:
         """The paths of other files with a class that may inherit from one of these names, or from such a class."""
-        left, paths, near = self._texts, list[str](), True
+        left, paths, near = self._classes_of_others(), list[str](), True
         while near:
             found = [each for each in left if not names.isdisjoint(each[2])]
             near = bool(found)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from graphmend_codemod.project.index import families
 from graphmend_codemod.project.index.definitions import Definitions, Load, Module
@@ -16,10 +15,10 @@ from graphmend_codemod.project.index.facts import (
     FunctionFacts,
     Home,
     NeedsProject,
-    ReachedFunction,
     merge,
 )
 from graphmend_codemod.project.index.modules import PackageLayout
+from graphmend_codemod.project.index.whole_project import Others, ProjectView, WholeProject, homes
 from graphmend_codemod.project.summary.candidates import COUNT
 from graphmend_codemod.project.summary.check_functions import CHECKS
 from graphmend_codemod.project.summary.computing import COMPUTES
@@ -27,9 +26,6 @@ from graphmend_codemod.project.summary.quiet import LOUD, MAKES_LOGGER
 from graphmend_codemod.project.summary.records import ClassSummary, FunctionSummary, Value, Write
 from graphmend_codemod.project.summary.results import GIVES
 from graphmend_codemod.project.swallowing import function_swallows
-
-if TYPE_CHECKING:
-    from graphmend_codemod.project.index.heirs import Heirs
 
 _LOOKED_UP = re.compile(r"\btorch\.(?:compiler|_dynamo)\b.*\bis_(?:dynamo_)?compiling\b")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
@@ -43,93 +39,55 @@ class ProjectIndex(Definitions):
         self._facts: dict[str, ClassFacts | None] = {}
         self._own: dict[str, ClassFacts] = {}
         self._functions: dict[str, FunctionFacts | None] = {}
-        self._every: tuple[str, ...] | None = None
-        self._loud: frozenset[str] | None = None
-        self._reached: Mapping[str, Sequence[ReachedFunction]] | None = None
-        self._caught: Mapping[tuple[str, str, int], str] | None = None
+        self._text: Callable[[str], str] = lambda _: ""
+        self._whole: WholeProject | None = None
+        self._view: ProjectView | None = None
         self._scripted: frozenset[tuple[str, str, int]] | None = None
         self._mentioning: Callable[[], Iterable[str]] | None = None
-        self._heirs: Heirs | None = None
-        self._users: dict[str, tuple[str, ...]] = {}
-        self._renamed: dict[str, set[str]] = {}
-        self._by_last_name: dict[str, list[Module]] | None = None
-        self._text: Callable[[str], str] = lambda _: ""
-        self._writers: dict[str, list[tuple[str, Write]]] | None = None
-        self._others: Callable[[], Iterable[tuple[str, bytes]]] = tuple
-        self._may_write: dict[str, list[str]] = {}
-        self._writing_callers: dict[str, tuple[Home, ...]] = {}
+
+    # -- the whole project ---------------------------------------------------------------------------------------
 
     def has_every_file(
-        self,
-        paths: Iterable[str],
-        others: Callable[[], Iterable[tuple[str, bytes]]] = tuple,
-        text: Callable[[str], str] = lambda _: "",
-    ) -> None:
+        self, paths: Iterable[str], others: Others = tuple, text: Callable[[str], str] = lambda _: ""
+    ) -> WholeProject:
         """Say that the modules at these paths are all that matter in the project.
 
         `others` tells of all other files, and `text` what is in a file: nothing if it cannot be read.
         """
-        self._every = tuple(sorted(paths))
-        self._others = others
+        self._whole = self._view = WholeProject(self, paths, others)
+        self._text = text
+        return self._whole
+
+    def is_answered_by(self, view: ProjectView, text: Callable[[str], str]) -> None:
+        """Say who knows about the project what takes a look at every file, without this index having read them."""
+        self._view = view
         self._text = text
 
     def others(self) -> Iterable[tuple[str, bytes]]:
         """Path and content of each file of the project that does not matter by itself, read anew at every call."""
-        return self._others()
+        return self._whole.others() if self._whole is not None else ()
 
     @property
     def every(self) -> tuple[str, ...] | None:
         """The paths of all modules that matter in the project, in order; None where they are not known."""
-        return self._every
+        return self._whole.every if self._whole is not None else None
 
-    def _all(self) -> list[Module]:
-        if self._every is None:
+    def _project(self) -> ProjectView:
+        if self._view is None:
             raise NeedsProject
-        return [module for path in self._every if (module := self.module_at(path)) is not None]
+        return self._view
 
     def heirs(self, qualified: str) -> tuple[str, ...]:
         """See `IndexView.heirs`."""
-        if self._heirs is None:
-            from graphmend_codemod.project.index.heirs import Heirs  # few files ask
-
-            self._heirs = Heirs(self._all(), self._others, self.module_at, self.linear)
-        return self._heirs.of(qualified)
+        return self._project().heirs(qualified)
 
     def users(self, qualified: str) -> tuple[str, ...]:
         """See `IndexView.users`."""
-        if qualified not in self._users:
-            home = self.entity(qualified)
-            known_by = self._names_of(qualified.rpartition(".")[2])
-            mentions = self._mentions()
-            near = {each.summary.path: each for name in known_by for each in mentions.get(name, ())}
-            self._users[qualified] = tuple(
-                path
-                for path, module in sorted(near.items())
-                if not module.summary.package
-                and (home is None or path != home[0].summary.path)
-                and qualified in self._named(module, known_by)
-            )
-        return self._users[qualified]
-
-    def _mentions(self) -> dict[str, list[Module]]:
-        """The modules that import something under a name, or spell it behind a dot, by that name."""
-        if self._by_last_name is None:
-            self._by_last_name = {}
-            for module in self._all():
-                summary = module.summary
-                targets = [each.target for each in summary.bindings if each.kind == "import"]
-                targets += [target for each in summary.functions for _, target in each.imports]
-                names = {target.rpartition(":")[2] for target in targets}
-                spelled = [ref for each in summary.functions for ref in each.refs if "." in ref]
-                spelled += [base for each in summary.classes for base in each.bases if "." in base]
-                names.update([each.removesuffix("()").rpartition(".")[2] for each in spelled])
-                for name in names:
-                    self._by_last_name.setdefault(name, []).append(module)
-        return self._by_last_name
+        return self._project().users(qualified)
 
     def home(self, qualified: str) -> tuple[Home, str] | None:
         """See `IndexView.home`."""
-        found = self.entity(qualified) if self._every is not None else None
+        found = self.entity(qualified) if self._view is not None else None
         if found is None:
             return None
         text = self._text(found[0].summary.path)
@@ -137,22 +95,11 @@ class ProjectIndex(Definitions):
 
     def naming(self, qualified: str) -> tuple[Home, ...]:
         """See `IndexView.naming`."""
-        modules = map(self.module_at, self.users(qualified)) if self._every is not None else ()
-        return tuple(Home(each.summary.name, self._text(each.summary.path)) for each in modules if each is not None)
+        return homes(self, self.users(qualified)) if self._view is not None else ()
 
     def writing_callers(self, qualified: str) -> tuple[Home, ...]:
         """See `IndexView.writing_callers`."""
-        if qualified not in self._writing_callers:
-            from graphmend_codemod.project.index.writing_functions import writes_and_names  # few functions ask
-
-            found, reached = [self.module_at(path) for path in self.users(qualified)], self._all_reached()
-            names = self._names_of(qualified.rpartition(".")[2])
-            self._writing_callers[qualified] = tuple(
-                Home(each.summary.name, self.text_of(each))
-                for each in found
-                if each is not None and writes_and_names(each, names, reached.get(each.summary.path, ()), self.text_of)
-            )
-        return self._writing_callers[qualified]
+        return homes(self, self._project().writing_callers(qualified))
 
     def text_of(self, module: Module) -> str:
         """The text of a file of the project; empty where the index was made of summaries alone."""
@@ -162,108 +109,38 @@ class ProjectIndex(Definitions):
         """See `IndexView.spells`."""
         return re.search(rf"\b{name}\b", self._text(path)) is not None
 
-    def _names_of(self, name: str) -> frozenset[str]:
-        """A name, with those by which modules of the project import what they find under it."""
-        if not self._renamed:
-            for module in self._all():
-                for binding in module.summary.bindings:
-                    if binding.kind == "import" and not binding.target.endswith(binding.name):
-                        self._renamed.setdefault(binding.target.rpartition(":")[2], set()).add(binding.name)
-        todo, found = [name], set[str]()
-        while todo:
-            each = todo.pop()
-            if each not in found:
-                found.add(each)
-                todo += self._renamed.get(each, ())
-        return frozenset(found)
-
-    def _named(self, module: Module, names: frozenset[str]) -> Iterator[str | None]:
-        """What a module imports under one of these names, or names so behind a module that it imports."""
-        targets = [each.target for each in module.summary.bindings if each.kind == "import" and not each.for_types]
-        targets += [target for each in module.summary.functions for _, target in each.imports]
-        for target in targets:
-            if target.rpartition(":")[2] in names and ":" in target:
-                yield self.imported(module, target)
-        spelled = [ref.removesuffix("()") for each in module.summary.functions for ref in each.refs]
-        spelled += [base for each in module.summary.classes for base in each.bases]
-        for name in spelled:
-            root, dot, last = name.rpartition(".")
-            if dot and last in names and root not in {"self", "?", "super()"}:
-                yield self.resolve(module.summary.name, name)
-
     def look_for_scripts(self, paths: Callable[[], Iterable[str]]) -> None:
         """Say how to find, among files that were not read, those that may give something to TorchScript."""
         self._mentioning = paths
 
     def is_scripted(self, path: str, qualname: str, line: int) -> bool:
         """See `IndexView.is_scripted`."""
+        if self._view is not None or self._mentioning is None:
+            return self._project().is_scripted(path, qualname, line)
         if self._scripted is None:
             from graphmend_codemod.project.scripted import scripted_functions
 
-            if self._every is None and self._mentioning is not None:
-                modules = [module for each in self._mentioning() if (module := self.module_at(each)) is not None]
-            else:
-                modules = self._all()
+            modules = [module for each in self._mentioning() if (module := self.module_at(each)) is not None]
             self._scripted = scripted_functions(self, modules)
         return (path, qualname, line) in self._scripted
 
-    def has_reached(self, reached: Mapping[str, Sequence[ReachedFunction]]) -> None:
-        """Say what was reached, where that was searched for already."""
-        self._reached = reached
-
     def caught(self, path: str, qualname: str, line: int) -> str | None:
         """See `IndexView.caught`."""
-        if self._caught is None:
-            from graphmend_codemod.project.caught import caught_functions
-
-            self._caught = caught_functions(self, self._all(), self._all_reached())
-        return self._caught.get((path, qualname, line))
-
-    def _all_reached(self) -> Mapping[str, Sequence[ReachedFunction]]:
-        if self._reached is None:
-            from graphmend_codemod.project.reach import reached_functions
-
-            self._reached = reached_functions(self, self._all())
-        return self._reached
+        return self._project().caught(path, qualname, line)
 
     def is_loud(self, name: str) -> bool:
         """See `IndexView.is_loud`."""
-        if self._loud is None:
-            functions = (each for module in self._all() for each in module.summary.functions)
-            self._loud = frozenset(each.name for each in functions if LOUD in each.returned)
-        return name in self._loud
+        return self._project().is_loud(name)
 
     def readers(self, attribute: str) -> tuple[str, ...]:
         """See `IndexView.readers`."""
-        ends = (f".{attribute}", f".{attribute}()")
-        return tuple(
-            module.summary.path
-            for module in self._all()
-            if any(ref.endswith(ends) for function in module.summary.functions for ref in function.refs)
-        )
+        return self._project().readers(attribute)
 
     def writers(self, attribute: str) -> tuple[tuple[str, Write], ...]:
         """See `IndexView.writers`."""
-        if self._writers is None:
-            known: dict[str, list[tuple[str, Write]]] = {}
-            for module in self._all():
-                for write in module.summary.writes:
-                    known.setdefault(write.name, []).append((module.summary.path, self._write(module, write)))
-            self._writers = known
-            from graphmend_codemod.project.index.outside import may_write
+        return self._project().writers(attribute)
 
-            for path, raw in self._others():
-                for name in may_write(raw):
-                    self._may_write.setdefault(name, []).append(path)
-        for path in self._may_write.pop(attribute, ()):
-            other = self.module_at(path)
-            found = [self._write(other, each) for each in other.summary.writes] if other is not None else []
-            self._writers.setdefault(attribute, []).extend((path, each) for each in found if each.name == attribute)
-        return tuple(self._writers.get(attribute, ()))
-
-    def _write(self, module: Module, write: Write) -> Write:
-        """With the class resolved that the receiver is known to be of."""
-        return write._replace(of=self.resolve(module.summary.name, write.of) or "") if write.of else write
+    # -- one class, function or name -----------------------------------------------------------------------------
 
     def class_facts(self, qualified: str) -> ClassFacts | None:
         """See `IndexView.class_facts`."""

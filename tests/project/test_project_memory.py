@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import random
 from hashlib import blake2b
@@ -14,6 +15,11 @@ from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
 from graphmend_codemod.engine.api import CheckResult
 from graphmend_codemod.engine.session import Checker
+from graphmend_codemod.project.index.modules import PackageLayout
+from graphmend_codemod.project.index.project_index import ProjectIndex
+from graphmend_codemod.project.reach import Search
+from graphmend_codemod.project.same_lead import given_names, leads_as_before
+from graphmend_codemod.project.summary.scan import summarise
 
 LOG = "import torch\nimport logging\nlogger = logging.getLogger(__name__)\n"
 HELPER = f"{LOG}def say():\n    logger.warning('x')\ndef more():\n    logger.warning('y')\n"
@@ -109,9 +115,9 @@ def test_an_entry_that_names_functions_that_are_not_there_is_not_believed(projec
     check(project)
     cache = Cache(project)
     (entry,) = entries(project)
-    files, reached = json.loads(entry.read_bytes().partition(b"\n")[2])
-    reached["helper.py"] = [[99, None, ""]]
-    payload = json.dumps([files, reached]).encode()
+    files, reached, *others = json.loads(entry.read_bytes().partition(b"\n")[2])
+    reached["helper.py"] = [[99, None, "", False]]
+    payload = json.dumps([files, reached, *others]).encode()
     version, key = entry.read_bytes().split(b" ")[1:3]
     check_sum = blake2b(payload, digest_size=8).hexdigest().encode()
     entry.write_bytes(b" ".join([b"graphmend", version, key, check_sum]) + b"\n" + payload)
@@ -153,3 +159,123 @@ def test_any_sequence_of_changes_is_answered_as_without_memory(project: Path) ->
 def test_a_function_that_no_graph_can_hold_needs_no_look_at_the_project(tmp_path: Path, text: str) -> None:
     (tmp_path / "m.py").write_text(f"import torch\nfrom torch import nn\n{LOG}{text}")
     assert Checker(Settings(tmp_path)).decides_alone(("m.py",))
+
+
+GUARDED = "import torch\nfrom torch import nn\nclass Layer(nn.Module):\n    def forward(self, x):\n"
+GUARD = "        if torch.isnan(x).any():\n            raise ValueError('nan')\n        return x + 1\n"
+CALLER = "from torch import nn\nfrom layer import Layer\nclass Top(nn.Module):\n    def __init__(self):\n"
+CALLER += "        super().__init__()\n        self.layer = Layer()\n    def forward(self, x):\n"
+CALLER += "        return self.layer(x)\n"
+
+
+@pytest.fixture
+def guarded(project: Path) -> Path:
+    (project / "layer.py").write_text(GUARDED + GUARD)
+    (project / "top.py").write_text(CALLER)
+    return project
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The searches through a project."""
+    found: list[str] = []
+    run = Search.run
+
+    def counted(search: Search) -> None:
+        run(search)
+        found.append(type(search).__name__)
+
+    monkeypatch.setattr(Search, "run", counted)
+    return found
+
+
+def fix(root: Path, *names: str) -> list[str]:
+    """The codes of what was fixed with memory; without, it is the same."""
+    files = [root / name for name in names or ("layer.py",)]
+    without = api.fix(files, Settings(root), write=False, cache=False)
+    result = api.fix(files, Settings(root), write=True, cache=True)
+    assert result == without._replace(notes=result.notes)
+    return [each.code for change in result.fixes for each in change.applied]
+
+
+def test_the_second_pass_and_the_next_commit_search_nothing(guarded: Path, searches: list[str]) -> None:
+    assert fix(guarded) == ["GM301"]
+    searches.clear()
+    once = api.fix([guarded / "layer.py"], Settings(guarded), write=False, cache=False)
+    assert not once.fixes
+    searches.clear()
+    for edit in ("", "# a comment\n"):
+        (guarded / "layer.py").write_text(edit + (guarded / "layer.py").read_text())
+        assert not api.fix([guarded / "layer.py"], Settings(guarded), write=True, cache=True).fixes
+        assert searches == []
+
+
+def test_a_caller_that_catches_is_seen_by_the_next_run(guarded: Path) -> None:
+    assert fix(guarded) == ["GM301"]
+    caught = CALLER.replace("        return self.layer(x)\n", "        try:\n            return self.layer(x)\n")
+    (guarded / "top.py").write_text(caught + "        except ValueError:\n            return x\n")
+    (guarded / "layer.py").write_text(GUARDED + GUARD)
+    assert fix(guarded) == []
+    (guarded / "top.py").write_text(CALLER)
+    assert fix(guarded) == ["GM301"]
+
+
+def test_a_fix_that_leaves_what_leads_where_is_followed_by_another(guarded: Path, searches: list[str]) -> None:
+    more = GUARD.replace("        return x + 1\n", "        if x.sum() > 0:\n            x = x * 2\n        return x\n")
+    (guarded / "layer.py").write_text(GUARDED + GUARD)
+    assert fix(guarded) == ["GM301"]
+    (guarded / "layer.py").write_text(GUARDED + more)
+    searches.clear()
+    api.fix([guarded / "layer.py"], Settings(guarded), write=True, cache=True)
+    assert searches == []
+    assert (guarded / "layer.py").read_text().count("is_compiling") == 2
+
+
+def test_any_sequence_of_edits_is_fixed_as_without_memory(guarded: Path) -> None:
+    chance = random.Random(11)
+    twice = GUARD.replace("x + 1", "helped(x)") + "def helped(x):\n    return x\n"
+    called = CALLER.replace("self.layer(x)", "tried(self.layer, x)") + (
+        "def tried(f, x):\n    try:\n        return f(x)\n    except ValueError:\n        return x\n"
+    )
+    heir = CALLER + "class Part(Layer):\n    def forward(self, x):\n        return x\n"
+    layers = [GUARD, "        x = x.relu()\n" + GUARD, twice, GUARD.replace("nan", "inf").replace("'inf'", "'x'")]
+    for _ in range(20):
+        (guarded / "layer.py").write_text(GUARDED + chance.choice(layers))
+        (guarded / "top.py").write_text(chance.choice([CALLER, called, heir]))
+        fix(guarded, *chance.choice([("layer.py",), ("layer.py", "top.py")]))
+
+
+BASE = "import torch\nfrom helper import say\nclass A:\n    def __init__(self):\n        self.part = say\n"
+BODY = "    def run(self, x, other):\n        return self.part(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        (BASE + BODY.replace("return", "y = torch.where(x > 0, x, 0)\n        return"), True),
+        (BASE + BODY.replace("return", "other.narrow(0, 1, 2)\n        return"), True),
+        ("import torch.nn\n" + BASE + BODY, True),
+        (BASE.replace("import torch\n", "import torch\n\n\n") + BODY, True),
+        (BASE + BODY.replace("return", "say()\n        return"), False),
+        (BASE + BODY.replace("return", "other.run()\n        return"), False),
+        (BASE + BODY.replace("return", "self.run\n        return"), False),
+        (BASE + BODY.replace("return", "other.part = 1\n        return"), False),
+        (
+            BASE
+            + BODY.replace("return self.part(x)", "try:\n            self.part(x)\n        except E:\n            0"),
+            False,
+        ),
+        (BASE.replace("self.part = say", "self.part = None") + BODY, False),
+        (BASE.replace("class A", "class A(say)") + BODY, False),
+        (BASE + BODY + "def more():\n    return 0\n", False),
+        (BASE.replace("import say", "import more as say") + BODY, False),
+    ],
+)
+def test_what_leads_elsewhere_is_told_from_what_does_not(tmp_path: Path, text: str, same: bool) -> None:
+    (tmp_path / "helper.py").write_text(HELPER)
+    states = [summarise(ast.parse(each), each).placed("a", "a.py", False) for each in (BASE + BODY, text)]
+    layout = PackageLayout(tmp_path, ["a.py", "helper.py"])
+    helper = summarise(ast.parse(HELPER), HELPER).placed("helper", "helper.py", False)
+    index = ProjectIndex(layout, {"a.py": states[0], "helper.py": helper}.get)
+    names = given_names([states[0], helper])
+    assert leads_as_before(states[0], states[1], index, names) is same
