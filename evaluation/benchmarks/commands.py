@@ -19,6 +19,7 @@ from graphmend_codemod.engine.session import Checker
 ROOT = Path(__file__).resolve().parents[2]
 MEGABYTE = 1_000_000
 CLEAN_LINES = 300
+SITES_LINES = 1000
 _LONG_ENOUGH = 30.0
 
 PARSE = "ast.parse"
@@ -29,6 +30,8 @@ PARALLEL = "check --no-cache --jobs 2"
 COMPILED = "check --no-cache --jobs 1, compiled wheel"
 IMPORT_AST = "import ast"
 FIX = "fix FILE"
+COMMIT = "fix FILE, with sites, after an edit of what it calls"
+NEXT_COMMIT = "fix FILE, with sites, again"
 
 _GRAPHMEND = (sys.executable, "-m", "graphmend_codemod")
 _PARSE_ALL = """
@@ -119,6 +122,30 @@ class Measurement:
             more[file.path] = self._clean_file(file, repetitions)
         return {path: Spread.of(seconds) for path, seconds in more.items()}
 
+    def files_with_sites(self, files: int, repetitions: int) -> None:
+        """`graphmend fix` of files that have something to fix, which takes a look at the project: at a commit, and at
+        the next, to which what was fixed is added.
+
+        The files are those nearest to 1,000 lines with a safe fix. Before each commit they get a new function that
+        calls one of their own, so that no cache knows what leads where.
+        """
+        _, printed = self._run((*_GRAPHMEND, "check", "--output-format", "json"))
+        fixable = {each["path"] for each in json.loads(printed)["findings"] if each["fixable"]}
+        chosen = near_length(tuple(each for each in self.corpus.files if each.path in fixable), SITES_LINES, files)
+        for file in chosen:
+            self.say(f"file with sites: {file.path}")
+            path = self.corpus.root / file.path
+            before = path.read_bytes()
+            try:
+                for number in range(repetitions + 1):
+                    path.write_bytes(before.rstrip(b"\n") + _CALLS % (number, number))
+                    for name in (COMMIT, NEXT_COMMIT):
+                        run, _ = self._run((*_GRAPHMEND, "fix", file.path))
+                        if number:  # the first pair only warms up
+                            self.runs.setdefault(name, []).append(run)
+            finally:
+                path.write_bytes(before)
+
     def targets(self, clean_files: dict[str, Spread]) -> tuple[tuple[Target, ...], dict[str, str]]:
         """Every target with its number, and why others were not measured."""
         cold = self._ratio(COLD, PARSE, lambda run: run.cpu)
@@ -142,6 +169,13 @@ class Measurement:
                 note=f"the slowest of {len(judged)} files counts: `{Path(slowest).name}`",
             ),
         ]
+        parse = Spread.of(run.cpu for run in self.runs[PARSE]).median
+        for name, limit in ((COMMIT, 0.8), (NEXT_COMMIT, 0.25)):
+            times = Spread.of(run.cpu / parse for run in self.runs[name])
+            what = f"`{name}`"
+            found.append(
+                Target(what, "times the CPU seconds of `ast.parse` on the package", limit, times, times.median)
+            )
         if PARALLEL not in self.runs:
             return tuple(found), {"two workers against one": "needs two cores"}
         gain = self._ratio(COLD, PARALLEL, lambda run: run.wall)
@@ -188,6 +222,9 @@ class Measurement:
         code = self.compiled if name == COMPILED else self.checkout
         environment = {**self.environment, "PYTHONPATH": str(code)}
         return timed(command, folder=self.corpus.root, environment=environment, codes=codes)
+
+
+_CALLS = b"\n\n\ndef edited_%d():\n    return edited_%d()\n"
 
 
 def _edited(text: bytes, number: int) -> bytes:

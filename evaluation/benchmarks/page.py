@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.commands import CLEAN_LINES, COLD, COMPILED, EDITED, FIX, IMPORT_AST, PARALLEL, PARSE, WARM
+from benchmarks.commands import (
+    CLEAN_LINES,
+    COLD,
+    COMMIT,
+    COMPILED,
+    EDITED,
+    FIX,
+    IMPORT_AST,
+    NEXT_COMMIT,
+    PARALLEL,
+    PARSE,
+    SITES_LINES,
+    WARM,
+)
 from benchmarks.outcome import Outcome, Peer, Target
 from benchmarks.timing import Run, Spread
 
@@ -96,11 +109,13 @@ def _target_row(target: Target) -> tuple[str, ...]:
 def _commands(outcome: Outcome) -> Iterator[str]:
     yield from ("## Commands", "")
     rows = []
-    for name in (PARSE, COLD, COMPILED, WARM, EDITED, PARALLEL, IMPORT_AST, FIX):
+    for name in (PARSE, COLD, COMPILED, WARM, EDITED, PARALLEL, IMPORT_AST, FIX, COMMIT, NEXT_COMMIT):
         runs = outcome.runs.get(name)
         if runs:
             rows.append((f"`{name}`", str(len(runs)), *_spent(runs)))
     yield from _table(("command", "runs", "CPU s", "wall s", "peak MB"), rows)
+    yield ""
+    yield f"Files with sites have about {SITES_LINES:,} lines and a safe fix that asks about other files."
     yield ""
 
 

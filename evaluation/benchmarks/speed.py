@@ -71,6 +71,7 @@ def measure(package: Path, folder: Path, options: argparse.Namespace) -> Outcome
     measurement.package(options.repetitions)
     measurement.edited(options.repetitions)
     clean_files = measurement.clean_files(options.clean_files, options.short_repetitions)
+    measurement.files_with_sites(options.files_with_sites, options.repetitions)
     targets, not_measured = measurement.targets(clean_files)
     peers: tuple[Peer, ...] = ()
     if options.peers:
@@ -134,6 +135,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--wheel", type=Path, help="a wheel of graphmend with its analysis compiled (`make wheel`)")
     parser.add_argument("--repetitions", type=int, default=5, help="rounds over the package")
     parser.add_argument("--clean-files", type=int, default=5, help="how many clean files go through `graphmend fix`")
+    parser.add_argument("--files-with-sites", type=int, default=3, help="how many files with a fix go through it")
     parser.add_argument("--short-repetitions", type=int, default=20, help="runs for each clean file")
     parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True, help="measure other tools, too")
     parser.add_argument("--peer-sample", type=int, default=60, help="files for tools too slow for the whole package")

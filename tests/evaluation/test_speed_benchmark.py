@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks import page, speed
-from benchmarks.commands import ROOT
+from benchmarks.commands import COMMIT, NEXT_COMMIT, ROOT
 from benchmarks.corpus import SourceText, near_length, sample
 from benchmarks.outcome import Machine, Outcome, Peer, Target
 from benchmarks.timing import Run, RunError, Spread, timed
@@ -61,6 +61,8 @@ def test_page_and_raw_numbers_of_a_small_package_are_written(package: Path, tmp_
     assert raw["same_findings"]
     assert [*raw["clean_files"]] == ["src/small/clean.py"]
     assert (package / "clean.py").read_text() == CLEAN
+    assert {len(raw["runs"][name]) for name in (COMMIT, NEXT_COMMIT)} == {1}
+    assert (package / "breaking.py").read_text() == BREAKING
     assert [target["name"] for target in raw["targets"]][1].endswith("from a compiled wheel")
     assert all(run["cpu"] > 0 and run["peak_bytes"] > 0 for runs in raw["runs"].values() for run in runs)
     text = written.read_text()
