@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,36 @@ def test_sizes_are_computed_with_integers_through_methods(causal: str) -> None:
     behaves(before, after, _INPUTS)
     for each in _INPUTS:
         compiles(after, [each])
+
+
+def _assigned(model: str) -> str:
+    """The model with `self.stride = nn.Buffer(stride, ...)` in the place of `self.register_buffer("stride", ...)`."""
+    return re.sub(r'self\.register_buffer\("(\w+)", (.*)\)', r"self.\1 = nn.Buffer(\2)", model)
+
+
+@pytest.mark.parametrize("causal", ["True", "False"])
+def test_buffers_that_are_assigned_are_numbers_as_well(causal: str) -> None:
+    before = _assigned(_MODEL).replace("causal: bool = True", f"causal: bool = {causal}")
+    assert before.count("nn.Buffer(") == 3
+    after, _ = fixed(before, select=("GM402",))
+    assert after != before
+    behaves(before, after, _INPUTS)
+    for each in _INPUTS:
+        compiles(after, [each])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "because"),
+    [
+        ("nn.Buffer(size - stride, persistent=False)", "nn.Buffer(size - stride)", "may be loaded"),
+        ("nn.Buffer(size - stride, persistent=False)", "nn.Buffer(size - stride, True)", "may be loaded"),
+        ("    def _missing", "    def grow(self):\n        self.size.add_(1)\n\n    def _missing", "in place"),
+        ("    def _missing", "    def new(self):\n        self.total = nn.Buffer(3)\n\n    def _missing", "again"),
+    ],
+)
+def test_buffers_that_may_be_given_another_number_keep_their_tensors(old: str, new: str, because: str) -> None:
+    assert old in _assigned(_MODEL)
+    declined(_assigned(_MODEL).replace(old, new), because=because, select=("GM402",))
 
 
 def test_a_fixed_module_has_no_more_to_fix() -> None:
@@ -279,6 +310,7 @@ def initialise(module):
         ("isinstance(module, Mine)", "isinstance(module, nn.Module)", True),
         ("isinstance(module, Mine)", "True", True),
         ("        nn.init", "        module = Model()\n        nn.init", True),
+        ("Mine(nn.Module)", "Mine(Model)", False),
     ],
 )
 def test_what_another_file_writes_counts_for_the_classes_that_it_asks_for(
@@ -286,6 +318,13 @@ def test_what_another_file_writes_counts_for_the_classes_that_it_asks_for(
 ) -> None:
     after, told = fixed_among(tmp_path, _MODEL, {"other.py": _ELSEWHERE.replace(old, new) if old else _ELSEWHERE})
     assert ("_stride_as_int" not in after) is left, told
+
+
+def test_what_another_file_writes_counts_for_a_base_that_it_asks_for(tmp_path: Path) -> None:
+    model = _MODEL.replace("class Model(nn.Module)", "class Base(nn.Module):\n    pass\n\n\nclass Model(Base)")
+    other = _ELSEWHERE.replace("Model", "Base").replace("isinstance(module, Mine)", "isinstance(module, Base)")
+    after, told = fixed_among(tmp_path, model, {"other.py": other})
+    assert "_stride_as_int" not in after, told
 
 
 _BASES = {

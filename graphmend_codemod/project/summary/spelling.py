@@ -15,7 +15,7 @@ ELEMENT_TESTED = re.compile(r"\b(?:if|while|assert)\b[^\n]*(?<![\w.])\w+\[-?\d+\
 """A test of an element, as text."""
 _INTEGER_TENSOR = re.compile(r"tensor\([^\n]*\b(?:int64|long)\b")
 _LOGGING = re.compile(r"^(?:import logging\s*$|from logging import )", re.MULTILINE)
-_TENSOR_AS_BUFFER = re.compile(r"register_buffer\(\s*[\"']\w+[\"'],\s*\w+\.(?:as_)?tensor\(")
+_TENSOR_AS_BUFFER = re.compile(r"(?:register_buffer\(\s*[\"']\w+[\"'],|\bBuffer\()\s*\w+\.(?:as_)?tensor\(")
 
 
 class Lines:
@@ -50,7 +50,7 @@ class Lines:
     def keeps_integers(self) -> bool:
         """True where a constructor may keep an integer in a tensor."""
         if self._keeps_integers is None:
-            self._keeps_integers = "register_buffer(" in self._text and (
+            self._keeps_integers = ("register_buffer(" in self._text or "Buffer(" in self._text) and (
                 _TENSOR_AS_BUFFER.search(self._text) is not None or _INTEGER_TENSOR.search(self._text) is not None
             )
         return self._keeps_integers

@@ -7,7 +7,7 @@ in the project may change either; what initialises weights may write the same nu
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from graphmend_codemod.analysis.patterns import (
 )
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.project.index.families import BUFFERS
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.initialised_again import initialised
@@ -94,7 +95,8 @@ class HeldAttributes:
 
     def stores(self, name: str) -> list[_Store]:
         """The statements of the constructor that set an attribute, in any case."""
-        return [found for each in (self.constructor.body if self.constructor else ()) if (found := _stored(each, name))]
+        body = self.constructor.body if self.constructor else ()
+        return [found for each in body if (found := _stored(self.site, each, name))]
 
     def is_stored_once(self, name: str) -> bool:
         """True for an attribute that the constructor sets once, in any case."""
@@ -222,11 +224,12 @@ class HeldAttributes:
                     yield from changes(name, (), base, _alone(base))
 
     def _is_of_another(self, own: str, asked: str) -> bool:
-        """True for a class of the project that is no base of the owner: the compile path asks for the owner itself."""
+        """True for a class of the project that is no base of the owner: the compile path asks for the owner itself, so
+        what happens to its heirs is nothing to it."""
         index = self.site.evaluator.scope.index
         if not asked or index.class_facts(asked) is None:
             return False
-        return not {own, *index.heirs(own)} & {asked, *index.heirs(asked)}
+        return own != asked and own not in index.heirs(asked)
 
 
 class _Constructed(HeldNumbers):
@@ -284,16 +287,23 @@ def _own_attributes(text: str) -> list[str]:
     return list(dict.fromkeys(part.attr for part in parts if is_attribute(part, "self")))
 
 
-def _stored(statement: ast.stmt, name: str) -> _Store | None:
-    """How `self.name = value` or `self.register_buffer("name", value)` sets an attribute."""
+def _stored(site: Site, statement: ast.stmt, name: str) -> _Store | None:
+    """How `self.name = value`, `= nn.Buffer(value)` or `self.register_buffer("name", value)` sets an attribute."""
     target = only_target(statement)
     if is_attribute(target, "self", name):
-        return _Store(statement, statement.value)  # type: ignore[attr-defined]
+        assigned: ast.expr = statement.value  # type: ignore[attr-defined]
+        if isinstance(assigned, ast.Call) and site.resolve_global(assigned.func) in BUFFERS and not has_stars(assigned):
+            return _registered(statement, given_by_name(assigned, ("data", "persistent")), "data")
+        return _Store(statement, assigned)
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call) or not is_attribute(call.func, "self", "register_buffer") or has_stars(call):
         return None
     given = given_by_name(call, ("name", "tensor", "persistent"))
-    value, persistent = given.get("tensor"), given.get("persistent")
-    if value is None or not is_literal(given.get("name"), name):
+    return _registered(statement, given, "tensor") if is_literal(given.get("name"), name) else None
+
+
+def _registered(statement: ast.stmt, given: Mapping[str, ast.expr], tensor: str) -> _Store | None:
+    value, persistent = given.get(tensor), given.get("persistent")
+    if value is None:
         return None
     return _Store(statement, value, buffer=True, loaded=not is_literal(persistent, False))

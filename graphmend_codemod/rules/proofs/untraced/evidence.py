@@ -16,7 +16,9 @@ from graphmend_codemod.project.entrances import CALLS
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
 
-_REGISTERS = re.compile(r"self\.register_buffer\(\s*[\"'](\w+)[\"']\s*,(?!\s*None\b)")
+_REGISTERS = re.compile(
+    r"self\.register_buffer\(\s*[\"'](\w+)[\"']\s*,(?!\s*None\b)|self\.(\w+)\s*(?::[^=\n]*)?=\s*(?:\w+\.)*Buffer\((?!\s*(?:None\b|\)))"
+)
 _COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin isnan isinf isfinite".split())
 _SPEAKS_OF_MASK = re.compile(r"(?:^|_)(?:mask|masks|valid)$|^mask_")
 _MOVES = frozenset("view reshape flatten squeeze unsqueeze contiguous clone detach expand expand_as cpu cuda".split())
@@ -54,7 +56,8 @@ def registered(text: str, line: int) -> frozenset[str]:
     lines = text.split("\n")
     first = next((number for number in range(min(line, len(lines)), 0, -1) if lines[number - 1][:6] == "class "), 1)
     last = next((number for number in range(first + 1, len(lines)) if lines[number - 1][:6] == "class "), len(lines))
-    return frozenset(_REGISTERS.findall("\n".join(lines[first - 1 : last])))
+    found = _REGISTERS.findall("\n".join(lines[first - 1 : last]))
+    return frozenset(by_call or by_assignment for by_call, by_assignment in found)
 
 
 def is_list_of_tests(site: Site, node: ast.expr) -> bool:
