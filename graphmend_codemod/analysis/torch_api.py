@@ -49,7 +49,7 @@ AUTOCAST: frozenset[str] = AUTOCAST_TO_FLOAT32 - name_set("sum prod pow cumsum c
 ).union(each for each in FRESH if each.startswith(PARTS))
 """What autocast computes in another dtype, or what it asks one dtype of (sums of integers stay as they are)."""
 
-TO_BOOL = name_set(
+TO_BOOL: frozenset[str] = name_set(
     """isinf isnan isfinite isposinf isneginf logical_not logical_and logical_or logical_xor eq ne gt lt ge le greater
     less greater_equal less_equal not_equal isclose isin isreal signbit"""
 )
@@ -64,14 +64,14 @@ BINARY = name_set(
     hypot"""
 )
 
-LAYOUT = name_set(
+LAYOUT: frozenset[str] = name_set(
     """view reshape permute transpose t adjoint squeeze unsqueeze expand expand_as view_as flatten unflatten narrow
     select swapaxes swapdims movedim moveaxis diagonal broadcast_to ravel reshape_as unfold contiguous chunk split
     split_with_sizes tensor_split unbind index_select"""
 )
 """Elements of the first argument in another layout, or some of them: its dtype, but for `view` with a dtype."""
 
-CASTS = {
+CASTS: dict[str, str] = {
     "float": "torch.float32",
     "half": "torch.float16",
     "bfloat16": "torch.bfloat16",
@@ -86,7 +86,7 @@ CREATION = name_set(
     empty_like tril_indices triu_indices new_zeros new_ones new_full new_empty new_tensor scalar_tensor"""
 )
 
-RETURNS_TENSOR = (
+RETURNS_TENSOR: frozenset[str] = (
     name_set(
         """matmul mm bmm mv dot inner outer addmm baddbmm einsum tensordot cat concat concatenate stack hstack vstack
         where gather scatter scatter_add index_add index_fill index_put take take_along_dim embedding linear conv1d
@@ -120,7 +120,7 @@ RETURNS_TENSOR = (
 )
 """One tensor, whatever the other arguments are (but `max`, `min` and `median` along a dimension)."""
 
-FUNCTIONS_RETURNING_TENSOR = RETURNS_TENSOR | name_set(
+FUNCTIONS_RETURNING_TENSOR: frozenset[str] = RETURNS_TENSOR | name_set(
     """adaptive_avg_pool3d affine_grid angle bilinear block_diag channel_shuffle cholesky column_stack combinations
     complex constant_pad_nd cosine_embedding_loss cov cross dist dstack fill fix frobenius_norm gaussian_nll_loss
     hardshrink hinge_embedding_loss inverse istft kron local_response_norm lp_pool1d lp_pool2d lp_pool3d
