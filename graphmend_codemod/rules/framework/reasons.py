@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 class NotProven(Exception):
     """Raised where a proof fails; its text is the reason for declining the fix, with a way out."""
 
+    def anew(self) -> NotProven:
+        """The same reason to keep or to raise later: the frames that a raised one refers to hold whole syntax trees."""
+        return type(self)(*self.args)
+
 
 AS_OPERATOR = "manually make the loop one operator with `torch.library.custom_op`"
 """The way out of a loop that cannot be outlined."""

@@ -61,12 +61,12 @@ class NumberReads:
                 several = list(self._read(part))
             except NotProven as reason:
                 self.last = part if not reasons else self.last
-                reasons.append(reason)
+                reasons.append(reason.anew())
                 continue
             reads += several
             inside |= {id(each) for read in several for each in walk_in_layers(read.node)}
         if reasons and not reads:
-            raise reasons[0]
+            raise reasons[0].anew()
         return reads
 
     def _is_consumed(self, node: ast.GeneratorExp) -> bool:

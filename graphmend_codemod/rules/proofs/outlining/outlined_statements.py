@@ -63,8 +63,8 @@ def edit(site: Site) -> Edit:
             _check_alone(site, body[position])
             return _grown(site, body, position)
         except NotProven as reason:
-            reasons.append(reason)
-    raise reasons[0]
+            reasons.append(reason.anew())
+    raise reasons[0].anew()
 
 
 class _TakesBefore(NotProven):
@@ -94,12 +94,12 @@ def _edit_of(site: Site, statements: Sequence[ast.stmt]) -> Edit:
         try:
             return _Region(site, statements).edit()
         except NotProven as reason:
-            return reason
+            return reason.anew()
 
     question = f"{len(statements)} statements as an operator {site.without_gradients}"
     found = site.remembered(question, statements[0], look, anywhere=True)
     if isinstance(found, NotProven):
-        raise found
+        raise found.anew()
     return found
 
 

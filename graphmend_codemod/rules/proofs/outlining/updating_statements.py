@@ -40,8 +40,8 @@ def edit(site: Site) -> Edit:
         try:
             return _edit_of(site.reached(body[position]), body[position])
         except NotProven as reason:
-            reasons.append(reason)
-    raise reasons[0]
+            reasons.append(reason.anew())
+    raise reasons[0].anew()
 
 
 def _edit_of(site: Site, statement: ast.stmt) -> Edit:

@@ -82,12 +82,12 @@ def tried(*ways: Callable[[dict[str, int], dict[str, None]], T]) -> T:
     try:
         return ways[0]({}, bare)
     except NotRowwise as why:
-        first = why
+        first = why.anew()
     for way in ways:
         for ranks in product((1, 2), repeat=min(len(bare), _MOST_TRIED)):
             with suppress(NotRowwise):
                 return way(dict(zip(bare, ranks, strict=False)), {})
-    raise first
+    raise first.anew()
 
 
 class Rewriter(MaskedLosses):

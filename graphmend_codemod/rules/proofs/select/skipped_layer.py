@@ -109,8 +109,8 @@ def ways(site: Site, loop: ast.For, drawn: Draw) -> Ways:
         try:
             return _Region(site, loop, drawn, start, end).ways()
         except NotProven as why:
-            reason = why
-    raise reason
+            reason = why.anew()
+    raise reason.anew()
 
 
 class _Region:
