@@ -71,7 +71,6 @@ def find(
             judged += _findings_in(unit, source, summary, settings, open_questions)
             if open_questions:
                 judged += _findings_in(_with_leaks(unit), source, summary, settings, set(), open_questions)
-            unit.flow.answers.clear()
     findings = without_idle_fixes(judged, unsafe=settings.unsafe_fixes, opaque=settings.opaque)
     unique = {(finding.code, finding.span): finding for finding in uncovered(findings, opaque=settings.opaque)}
     return sorted(unique.values(), key=lambda finding: (finding.span, finding.code))
