@@ -22,7 +22,7 @@ _BITWISE = (ast.BitAnd, ast.BitOr, ast.BitXor)
 _KEEPS_MASK = torch_api.LAYOUT | {"clone", "contiguous", "detach", "repeat", "roll", "flip", "gather", "to"}
 _SEVERAL = frozenset("chunk split split_with_sizes tensor_split unbind unique unique_consecutive".split())
 _FUNCTIONS = torch_api.FUNCTIONS_RETURNING_TENSOR - _SEVERAL
-_METHODS = (torch_api.RETURNS_TENSOR | torch_api.CASTS.keys() | torch_api.TO_BOOL | {"to"}) - _SEVERAL
+_METHODS = (torch_api.RETURNS_TENSOR | frozenset(torch_api.CASTS) | torch_api.TO_BOOL | {"to"}) - _SEVERAL
 _WITH_INDICES = frozenset({"max", "min", "median", "mode", "nonzero"})
 """Those that give a tuple where they are told a dimension, or to."""
 _Kind = tuple[str, frozenset[str]]
