@@ -104,3 +104,19 @@ def test_what_a_gradient_needs_is_not_written_where_eager_mode_leaves_it(branch:
     assert "torch.compiler.is_compiling()" in after
     compiles(after, ["torch.ones(2, 4)"], scenarios=(Scenario(True, "leaves"),), strict=False)
     compiles(after, ["torch.ones(2, 4)"], scenarios=(Scenario(False, "off"),))
+
+
+@pytest.mark.parametrize(
+    ("write", "inputs"),
+    [
+        ("out[0] += 1", ["torch.tensor([True, True])", "torch.tensor([1, 2])", "torch.tensor([1.0, 2.0])"]),
+        ("out[0] += 0.5", ["torch.tensor([1, 2])", "torch.tensor([1.0, 2.0])"]),
+        ("out[0] /= 2", ["torch.tensor([4, 2])", "torch.tensor([4.0, 2.0])"]),
+        ("out[0] += x.double().sum() * 1j", ["torch.tensor([4.0, 2.0])", "torch.tensor([4.0, 2.0]) * 1j"]),
+    ],
+)
+def test_what_a_dtype_does_not_take_in_place_is_raised(write: str, inputs: list[str]) -> None:
+    source = _MODEL.replace("out = x * 1.0", "out = x.clone()").format(body=f"if x.sum() != 100:\n            {write}")
+    text = fixed(source, select=("GM101",))[0]
+    behaves(source, text, inputs)
+    compiles(text, inputs, scenarios=[Scenario()], strict=False)

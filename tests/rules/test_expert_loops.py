@@ -102,6 +102,6 @@ def test_experts_that_share_a_layer_or_a_weight_keep_their_parameters() -> None:
 
 def test_a_gradient_does_not_run_experts_again_with_another_number_or_mode() -> None:
     changing = ROUTED.replace("class Model", "def grow():\n    global scale\n    scale *= 2\n\n\nclass Model", 1)
-    declined(changing, "`scale` changes, and a gradient runs the code once more", select=("GM502",))
+    declined(changing, "a function of this file changes `scale`", select=("GM502",))
     asking = ROUTED.replace("* scale", "* (1 if torch.is_grad_enabled() else 2)")
     declined(asking, "`torch.is_grad_enabled()` may have side effects", select=("GM502",))

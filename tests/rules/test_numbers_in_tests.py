@@ -48,6 +48,33 @@ def test_a_tensor_compares_as_its_number_does(body: str) -> None:
     compiles(text, _INPUTS[:1], scenarios=[Scenario(False, "off")])
 
 
+@pytest.mark.parametrize(
+    ("test", "inputs"),
+    [
+        ("n.item() == k", ["torch.tensor(2**53 + 1), 2**53", "torch.tensor([3]), 3", "torch.tensor(1 + 1j), 1"]),
+        ("n.item() <= k", ["torch.tensor(2**53 + 1), 2**53", "torch.tensor([0.5]), 1", "torch.tensor(1.0), 2**70"]),
+        ("n.item() <= 9007199254740992", ["torch.tensor(2**53 + 1), 0", "torch.tensor(7.0), 0"]),
+        ("n.item() < k.item()", ["torch.tensor(2**53), torch.tensor(2**53 + 1)", "torch.tensor(1), torch.tensor(1.5)"]),
+        ("(n > 0).sum().item() > k", ["torch.ones(3), 2.5", "torch.ones(3), 3", "torch.ones(3), 2"]),
+    ],
+)
+def test_integers_that_no_float_holds_compare_as_python_compares_them(test: str, inputs: list[str]) -> None:
+    source = embedded(
+        f"if {test}:\n    x = x * 2\nreturn x", _SOURCE.replace("n: torch.Tensor", "n: torch.Tensor, k=0")
+    )
+    text = fixed(source, select=("GM101",))[0]
+    calls = [f"torch.ones(2, 3), {each}" for each in inputs if "j" not in each]
+    behaves(source, text, calls)
+    compiles(text, calls, scenarios=[Scenario()], strict=False)
+
+
+def test_what_complex_numbers_raise_is_raised() -> None:
+    text = fixed(embedded(_BODIES["an argument"], _SOURCE), select=("GM101",))[0]
+    compiled: Any = torch.compile(loaded(text).Model(), backend="eager")
+    with pytest.raises(TypeError):
+        compiled(torch.ones(2, 3), torch.tensor(1 + 0j))
+
+
 def test_what_several_elements_raise_is_raised() -> None:
     text = fixed(embedded(_BODIES["an argument"], _SOURCE), select=("GM101",))[0]
     model = loaded(text).Model()

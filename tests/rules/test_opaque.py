@@ -206,11 +206,14 @@ return result, result.detach()
 """
 _CHANGE = """
 CALLS = 0
+BIAS = torch.ones(1)
+TABLE = [1.0]
 
 
 def counted():
     global CALLS
     CALLS += 1
+    TABLE[0] = CALLS
 
 
 def change(x, factor):
@@ -280,7 +283,9 @@ _SORTED = "y = torch.zeros_like(x)\ny[x > 0] = x[x > 0].sort().values\n"
         (f"{_SORTED}return y * 2 if torch.is_grad_enabled() else y", "`torch.is_grad_enabled()` is not the same"),
         (f"{_SORTED}y = y * 2 if x.requires_grad else y\nreturn y", "`x.requires_grad` is not the same inside"),
         (f"{_SORTED}y.requires_grad_()\nreturn y * x", "`y.requires_grad_` is not the same inside"),
-        (f"{_SORTED}return y * CALLS", "`CALLS` changes, and a gradient runs the code once more"),
+        (f"{_SORTED}return y * CALLS", "a function of this file changes `CALLS`"),
+        (f"{_SORTED}return y * TABLE[0]", "`TABLE` may change"),
+        (f"{_SORTED}return y * BIAS", "cannot infer that `BIAS` holds no Tensor"),
         ("chosen = x[x > 0].cumsum(0)\nreturn chosen.max(), factor", "that the result `factor` is a Tensor"),
     ],
 )

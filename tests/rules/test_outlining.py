@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tests.tools.behaviour import FEW_SCENARIOS, behaves
-from tests.tools.fixes import checked, embedded, fixed
+from tests.tools.fixes import checked, declined, embedded, fixed
 
 _SETUP = """
 import torch
@@ -141,6 +141,26 @@ def test_gradients_keep_no_graph_of_the_operator() -> None:
     x = X.clone().requires_grad_()
     found = torch.autograd.grad(one_graph(model)(x).sum(), [x, *model.experts.parameters()], allow_unused=True)
     assert not any(each.requires_grad for each in found if each is not None)
+
+
+def test_a_gradient_of_a_gradient_is_an_error() -> None:
+    """Without one, torch would leave parts of it out."""
+    model = made(written())
+    whole: Any = torch.compile(model, backend="eager")
+    x = X.clone().requires_grad_()
+    (first,) = torch.autograd.grad(whole(x).sum(), [x], create_graph=True)
+    with pytest.raises(RuntimeError, match="no gradient of a gradient"):
+        torch.autograd.grad(first.sum(), [x])
+
+
+def test_masks_that_can_be_gone_through_once_are_left_alone() -> None:
+    source = written("""
+masks = (chosen == each for each in range(3))
+for mask, expert in zip(masks, self.experts):
+    row, slot = torch.where(mask)
+    result[row] += weights[row, slot, None] * expert(x[row])
+""")
+    declined(source, "`masks` can be gone through only once", select=("GM502",))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

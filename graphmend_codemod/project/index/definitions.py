@@ -210,8 +210,11 @@ class Definitions:
     def _chosen(self, module: Module, name: str) -> Binding | None:
         chosen: Binding | None = None
         for binding in module.bindings.get(name, ()):
+            if binding.kind == "value" and binding.value is not None and binding.value.kind == "changed":
+                return binding  # by a `global` of a function, which may run at any time
             if (
                 chosen is None
+                or (binding.kind == "value" and not chosen.conditional)
                 or not binding.conditional
                 or (binding.kind in ("function", "class") and chosen.conditional and self._leaves(module, chosen))
                 or (chosen.kind == "value" and binding.kind != "value")

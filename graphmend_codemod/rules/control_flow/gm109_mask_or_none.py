@@ -19,6 +19,8 @@ prepared. Each use has to be a sum that a softmax of a given dtype reads next, `
 attention function out of transformers' table that is told `is_causal=False`: without that word some of them look at
 all places for zeros, and for None only at earlier ones. Where flash attention would get the mask as it is, the test
 stays.
+
+A hook on such a layer, and a `forward` that is assigned to the instance, sees the mask of ones in place of None.
 """
 
 from __future__ import annotations

@@ -29,7 +29,11 @@ rule = Rule(
     __name__,
     __doc__,
     title="select rows before concatenating the parts of a table",
-    contract=Contract(cost=Cost.NONE, compiled_exceptions="a row behind the part that is cut out is no error"),
+    contract=Contract(
+        cost=Cost.NONE,
+        compiled_exceptions="a row behind the part that is cut out is no error; where all positions are negative, "
+        "torch's own IndexError takes the place of a RuntimeError",
+    ),
 )
 
 _COMMENT = "# Rows are picked in each part, so nothing has to be cut off by a number."

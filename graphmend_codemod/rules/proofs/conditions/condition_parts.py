@@ -144,12 +144,11 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
     facts: list[str] = []
     texts: list[str] = []
     for inner, beside, side, other in zip(found, reversed(found), sides, reversed(sides), strict=True):
-        made = compared(site, inner, other, beside) if inner is not None else Compared(site.operand(side), "")
-        if made is None:
-            impure = f"`{speculation.short(side)}` compares in its dtype, and its device cannot be asked"
-            return Part("", "", "", hazards=Hazards(impure=impure))
+        made = compared(site, inner, other, beside) if inner is not None else Compared(site.operand(side))
+        if isinstance(made, str):
+            return Part("", "", "", hazards=Hazards(impure=made))
         texts.append(made.text)
-        facts += [made.asked] if made.asked else []
+        facts += [each for each in made.asked if each not in facts]
     for inner, side in zip(found, sides, strict=True):
         fact = whole_number(site, side, inner) if inner is not None else ""
         if fact is None:

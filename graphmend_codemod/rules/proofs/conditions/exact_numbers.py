@@ -9,47 +9,107 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import is_literal, written_integer
+from graphmend_codemod.analysis.hazards import short
+from graphmend_codemod.analysis.patterns import is_literal, written_integer, written_number
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.torch_api import torch_function
-from graphmend_codemod.analysis.values import BOOL, INT64, Value
+from graphmend_codemod.analysis.values import BOOL, INT64, Origin, Value
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.random_draws import draws_one
+from graphmend_codemod.rules.proofs.number_read import plain_number
 
 _COUNTING = frozenset({"argmax", "argmin", "count_nonzero"})
 _HELD = range(128)
 """Numbers of every dtype that torch compares."""
+_EXACT = 2**53
+"""Below this one float64 holds all integers, and rounds no other one to them."""
 
 
 class Compared(NamedTuple):
-    """The text of a tensor that compares as its number does, and the trace-time condition for that, empty if none."""
+    """The text of a tensor that compares as its number does, and the trace-time conditions for that."""
 
     text: str
-    asked: str
+    asked: tuple[str, ...] = ()
 
 
-def compared(site: Site, inner: ast.expr, other: ast.expr, beside: ast.expr | None) -> Compared | None:
+def compared(site: Site, inner: ast.expr, other: ast.expr, beside: ast.expr | None) -> Compared | str:
     """How the tensor `inner` compares with `other`, or with the tensor `beside` that `other` reads a number from.
 
-    None where it cannot be said.
+    A reason where it cannot be said.
     """
     text, value = site.operand(inner), site.value(inner)
-    if written_integer(other) in _HELD or _is_whole(value, inner) or (value.is_floating and is_literal(other, 0)):
-        return Compared(text, "")
-    if beside is not None and _is_same_dtype(value, site.value(beside)):
-        return Compared(text, "")
+    if beside is not None:
+        return _of_two(site, inner, beside)
+    if written_integer(other) in _HELD or (value.is_floating and is_literal(other, 0)):
+        return Compared(text)
+    if _is_whole(value, inner):
+        return _of_integer(site, inner, other)
+    ranged = _in_range(site, other)
+    if isinstance(ranged, str):
+        return ranged
     if draws_one(site, inner):
         device = next((word.value for word in getattr(inner, "keywords", ()) if word.arg == "device"), None)
-        named = isinstance(device, ast.Attribute) and device.attr == "device"
-        if device is not None and not named:
-            return None
-        return Compared(f"{text}.double()", "" if device is None else f'{site.text(device)}.type != "mps"')
+        if device is not None and not (isinstance(device, ast.Attribute) and device.attr == "device"):
+            return _unasked(inner)
+        asked = () if device is None else (f'{site.text(device)}.type != "mps"',)
+        return Compared(f"{text}.double()", asked)
     root = _root(site, inner)
-    return None if root is None else Compared(f"{text}.double()", f'{site.text(root)}.device.type != "mps"')
+    if root is None:
+        return _unasked(inner)
+    real = (
+        ()
+        if (value.is_floating or value.dtype == INT64) and not value.hint
+        else (f"not {_named(site, root)}.is_complex()",)
+    )
+    return Compared(f"{text}.double()", (f'{_named(site, root)}.device.type != "mps"', *real, *ranged))
+
+
+def _of_two(site: Site, inner: ast.expr, beside: ast.expr) -> Compared:
+    """Tensors of one dtype compare as their numbers do, whatever it is."""
+    text, value, other = site.operand(inner), site.value(inner), site.value(beside)
+    if _is_same_dtype(value, other) or all(_is_whole(*each) for each in ((value, inner), (other, beside))):
+        return Compared(text)
+    names = sorted(f"{_named(site, each)}.dtype" for each in (inner, beside))
+    return Compared(text, (" == ".join(names),))
+
+
+def _of_integer(site: Site, inner: ast.expr, other: ast.expr) -> Compared | str:
+    """An integer compares as it is with one of Python, and in float64 with what else int64 holds exactly."""
+    text, value = site.operand(inner), site.value(other)
+    number = written_number(other)
+    if isinstance(other, ast.Constant) and isinstance(other.value, bool):
+        return Compared(text)
+    if type(number) is int:
+        return Compared(text) if abs(number) < 2**63 else f"`{short(other)}` is larger than all of `int64`"
+    if value.is_python and value.origin is Origin.SHAPE:
+        return Compared(text)
+    return Compared(text, (f"isinstance({site.text(other)}, int)",))
+
+
+def _in_range(site: Site, other: ast.expr) -> tuple[str, ...] | str:
+    """The conditions under which float64 holds a number of Python, or why it may not."""
+    number, value = written_number(other), site.value(other)
+    if number is not None and not abs(number) < _EXACT:
+        return f"float64 does not hold all numbers next to `{short(other)}`"
+    if number is not None or plain_number(site, other) is not None:
+        return ()
+    if value.is_python and value.origin is Origin.SHAPE:
+        return ()
+    return (f"-(2**53) < {site.operand(other)} < 2**53",)
+
+
+def _named(site: Site, node: ast.expr) -> str:
+    """The text of a tensor that an attribute can be read from."""
+    text = site.text(node)
+    return text if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)) else f"({text})"
+
+
+def _unasked(inner: ast.expr) -> str:
+    return f"`{short(inner)}` compares in its dtype, and its device cannot be asked"
 
 
 def _is_whole(value: Value, inner: ast.expr) -> bool:
-    """True for int64, which float64 does not hold, and for bool."""
+    """True for what holds int64, which float64 does not hold, or bools."""
     counted = isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in _COUNTING
     return counted or value.dtype == BOOL or (value.dtype == INT64 and not value.hint)
 

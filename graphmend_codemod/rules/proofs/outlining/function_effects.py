@@ -23,6 +23,7 @@ from graphmend_codemod.rules.proofs.outlining import held_functions, library_eff
 from graphmend_codemod.rules.proofs.outlining.eager_parts import behind_flags, eager_nodes, is_compile_path
 from graphmend_codemod.rules.proofs.outlining.held_functions import Functions
 from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
+from graphmend_codemod.rules.proofs.outlining.settled_globals import demand_settled
 from graphmend_codemod.rules.proofs.outlining.single_process import idle_nodes
 
 _FORBIDDEN = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try)
@@ -216,8 +217,8 @@ class _Body(NameOrigins):
             and isinstance(node.ctx, ast.Load)
         ):
             raise NotProven(f"`{speculation.short(node)}` is not the same inside of a custom operator")
-        if isinstance(node, ast.Name) and node.id not in self.stored | self._parameters and not self._effects.updates:
-            library_effects.demand_one_value(self._site, node.id)
+        if isinstance(node, (ast.Name, ast.Attribute)) and root_of(node) not in self.stored | self._parameters:
+            demand_settled(self._site, node)
 
     def _look_at_instance(self) -> None:
         """Notes what the method does with attributes of the instance; NotProven where it hands the instance on."""

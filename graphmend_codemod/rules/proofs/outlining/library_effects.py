@@ -70,10 +70,13 @@ def of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:
 
 
 def demand_one_value(site: Site, name: str) -> None:
-    """NotProven for a global that a function of the file binds again: a gradient runs the code with a later value."""
+    """NotProven for a global that a function of the file binds again.
+
+    Dynamo puts that off until the graph has run, and a gradient runs the code with a later value.
+    """
     bound = [each for each in site.summary.bindings if each.name == name and each.value is not None]
-    if not site.no_grad and any(each.value is not None and each.value.kind == "changed" for each in bound):
-        raise NotProven(f"`{name}` changes, and a gradient runs the code once more")
+    if any(each.value is not None and each.value.kind == "changed" for each in bound):
+        raise NotProven(f"a function of this file changes `{name}`, and an operator may see another value of it")
 
 
 def check_gradient(site: Site, function: FunctionNode) -> None:

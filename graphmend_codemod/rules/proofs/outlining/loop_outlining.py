@@ -34,6 +34,7 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import (
 )
 from graphmend_codemod.rules.proofs.outlining.loop_arguments import Arguments, made_before
 from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
+from graphmend_codemod.rules.proofs.outlining.settled_globals import demand_settled
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.calls import CALLS_IN_LOOPS
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
@@ -235,6 +236,9 @@ class LoopEffects(NameOrigins):
             if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
                 self._check_augmented(site, statement, statement.target)
             for part in _own_parts(statement):
+                root = root_of(part) if isinstance(part, (ast.Name, ast.Attribute)) else None
+                if root is not None and not site.evaluator.scope.is_local(root):
+                    demand_settled(site, part)
                 if isinstance(part, ast.Call):
                     self._check_call(site, part)
                 elif isinstance(part, (ast.Subscript, ast.Attribute)) and not isinstance(part.ctx, ast.Load):

@@ -13,13 +13,13 @@ from functools import cached_property
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.iterated import in_step
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import all_given, all_names, elements_of, is_attribute, is_name
+from graphmend_codemod.analysis.patterns import all_given, all_names, elements_of, is_attribute, is_name, root_of
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.library_effects import demand_one_value
 from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
+from graphmend_codemod.rules.proofs.outlining.settled_globals import demand_settled
 from graphmend_codemod.rules.proofs.rowwise.selectors import where_of
 
 _METHODS = (
@@ -57,8 +57,9 @@ class RegionEffects(NameOrigins):
         for node in self.nodes:
             if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
                 raise NotProven(f"the loop changes `{speculation.short(node)}`")
-            if isinstance(node, ast.Name) and not self._site.evaluator.scope.is_local(node.id):
-                demand_one_value(self._site, node.id)
+            root = root_of(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+            if root is not None and not self._site.evaluator.scope.is_local(root):
+                demand_settled(self._site, node)
             if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
                 found |= self._outside(self.roots(node.value), node)
             elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):

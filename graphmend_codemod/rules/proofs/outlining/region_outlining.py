@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.liveness import reads_before_writing
+from graphmend_codemod.analysis.patterns import stores_name
 from graphmend_codemod.analysis.scope import SCOPES, children, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -38,6 +39,7 @@ from graphmend_codemod.rules.proofs.outlining.texts.layers import HOLDS_ONLY
 _LEAVES = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
 _FORMS = (*SCOPES, ast.AsyncWith, ast.Try, ast.Match, ast.Import, ast.ImportFrom, ast.Delete, ast.NamedExpr)
 _NUMBERS = frozenset({AttributeKind.CONSTANT, AttributeKind.CONFIG, AttributeKind.ARGUMENT})
+_ITERATORS = frozenset(f"builtins.{each}" for each in ("iter", "zip", "map", "filter", "reversed", "enumerate"))
 _FURTHER = 6
 _TEST = "if torch.compiler.is_dynamo_compiling() and "
 _COMMENT = "# Shapes in here depend on the data: torch.compile calls this function as one operator."
@@ -114,8 +116,14 @@ class Region:
             called = isinstance(outer, ast.Call) and outer.func is part
             if value.callee is not None or value.instance_of is not None or called:
                 raise NotProven(f"`{name}` is neither a Tensor nor a number")
+            if any(self._reads_once(each) for each in values_of(scope.node, name)):
+                raise NotProven(f"`{name}` can be gone through only once; make it a list")
             found[name] = None
         return list(found)
+
+    def _reads_once(self, node: ast.expr) -> bool:
+        called = self.site.resolve(node.func) if isinstance(node, ast.Call) else None
+        return isinstance(node, ast.GeneratorExp) or called in _ITERATORS
 
     def parts(self) -> list[str]:
         """The attributes of the instance that the region reads and that may hold tensors, layers checked."""
@@ -187,6 +195,13 @@ class Region:
             if each.owner == owner and not each.qualname.endswith(".__init__")
             for node in walk(each.node)
         )
+
+
+def values_of(function: ast.AST, name: str) -> Iterator[ast.expr]:
+    """What a function assigns to a name."""
+    for node in walk_scope(function):
+        if isinstance(node, ast.Assign) and any(stores_name(each, name) for each in node.targets):
+            yield node.value
 
 
 def _is_no_grad(site: Site, item: ast.withitem) -> bool:

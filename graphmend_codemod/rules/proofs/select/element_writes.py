@@ -188,6 +188,8 @@ class _Judge(SelectProof):
         if write.mask is not None:
             self._judge_mask(write, write.mask, env)
         value, tensor = evaluator.value(item.value, env), evaluator.value(write.target.value, env)
+        if isinstance(write.statement, ast.AugAssign):
+            self._judge_cast(write, evaluator.value(write.given, env), tensor)
         if value.kind is ValueKind.TENSOR:
             self._judge_tensor(write, value, tensor)
             own = self.site.roots(write.target.value, env)
@@ -195,6 +197,23 @@ class _Judge(SelectProof):
                 self.other_leaves = True
         else:
             self._judge_number(write, value, tensor, env)
+
+    def _judge_cast(self, write: Write, given: Value, tensor: Value) -> None:
+        """Ask for what `out[i] += v` needs in order not to raise: a dtype that takes the result in place."""
+        statement, name = write.statement, write.name
+        number = write.given.value if isinstance(write.given, ast.Constant) else None
+        divides = isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Div)
+        if tensor.is_floating and not tensor.hint and (given.is_floating or isinstance(number, (int, float))):
+            return
+        if type(number) is int and not divides:
+            if tensor.dtype is None or tensor.dtype == BOOL or tensor.hint:
+                self._ask(f"{name}.dtype != {self.site.torch}.bool", write)
+        elif divides or given.kind is not ValueKind.TENSOR:
+            self._need(Assumption("floating", name))
+        if given.kind is ValueKind.TENSOR and not (given.is_floating and not given.hint):
+            other = self.site.operand(write.given)
+            takes = f"{name}.is_floating_point() and not {other}.is_complex()"
+            self._ask(f"({name}.dtype == {other}.dtype or ({takes}))", write)
 
     def _judge_mask(self, write: Write, mask: ast.expr, env: Env) -> None:
         evaluator = self.site.evaluator

@@ -12,6 +12,7 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.settings import SeenCalls
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.library_effects import demand_one_value
 from graphmend_codemod.rules.proofs.outlining.recorded.moments import (
     ARRAY,
     AUTOGRAD,
@@ -92,6 +93,8 @@ class Region:
                 raise NotProven(f"`{short(part)}` cannot be moved into a function")
             if isinstance(part, ast.Attribute) and part.attr == "requires_grad_":
                 raise NotProven("it makes a tensor need a gradient")
+            if isinstance(part, ast.Name) and not self.site.evaluator.scope.is_local(part.id):
+                demand_one_value(self.site, part.id)
             word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
             if word in _KNOWS_NAMES or (word.startswith("__") and not word.endswith("__")):
                 raise NotProven(f"`{word}` has another meaning in another function")
@@ -241,6 +244,18 @@ class Region:
                 yield from held
             elif given.text != self.owner or held or self._hands_on():
                 yield given  # the instance for what it holds: Dynamo does not even look at recurrent layers
+
+    def untrained(self) -> Iterator[str]:
+        """Conditions under which what needed no gradient in any call, and is read from a given object, needs one."""
+        for given in self.given:
+            read = [*self._read()] if given.text == self.owner else []
+            for each in read:
+                if None not in each.facts and all(fact[0] == TENSOR and not fact[4] for fact in each.facts):
+                    yield f"{each.text}.requires_grad"
+            whole = [given] if given.text != self.owner or self._hands_on() else []
+            for each in [*whole, *read]:
+                if _is_module(each) and all(fact[6] and not fact[4] for fact in each.facts):
+                    yield f"any(each.requires_grad for each in {each.text}.parameters())"
 
     def _hands_on(self) -> bool:
         """True where the statements call a method of the instance or hand it on."""

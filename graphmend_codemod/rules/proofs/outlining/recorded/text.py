@@ -231,7 +231,7 @@ class _Text:
         objects = any(each.kind == "object" for each in self._region.given)  # they may hold parameters
         if objects and not any(each.before.gradients for each in seen):
             yield "not torch.is_grad_enabled()"
-        elif needed:
+        elif needed := [*needed, *self._region.untrained()]:
             asked = " or ".join(needed)
             yield f"not (torch.is_grad_enabled() and {f'({asked})' if len(needed) > 1 else asked})"
 

@@ -107,10 +107,14 @@ def _function_operator(shapes, nested=0):
             numbers = [None if each else [] for each in ctx.rest[:3]]  #: gradient
             return [made.get(place) for place in range(len(ctx.saved_tensors))], *numbers, None, None  #: gradient
   #: gradient
+        def refuse(ctx, *grads):  # torch would leave parts of it out  #: gradient
+            raise RuntimeError(f"torch.compile has no gradient of a gradient for `{name}`")  #: gradient
+  #: gradient
         forward = define(name, ") -> Tensor[]", run, fake)
         more = ", Tensor[] grads, int[] wanted) -> Tensor[]"  #: gradient
         backward = define(f"{name}_backward", more, run_backward, fake_backward)  #: gradient
         torch.library.register_autograd(name, differentiate, setup_context=keep)  #: gradient
+        torch.library.register_autograd(f"{name}_backward", refuse)  #: gradient
 
         def outlined(*given):
             tensors, *rest = packed(given)

@@ -257,11 +257,15 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
             numbers = [None if each else [] for each in ctx.rest[:3]]
             return None, [found.get(place) for place in range(ctx.count)], *numbers, None, None
 
+        def refuse(ctx, *grads):  # torch would leave parts of it out
+            raise RuntimeError(f"torch.compile has no gradient of a gradient for `{name}`")
+
         forward = define(name, ") -> Tensor[]", run, fake)
         trained = define(f"{name}_trained", ") -> (Tensor[], Tensor[])", run_with_states, fake_with_states)
         more = ", Tensor[] grads, Tensor[] states, int[] wanted) -> Tensor[]"
         backward = define(f"{name}_backward", more, run_backward, fake_backward)
         torch.library.register_autograd(f"{name}_trained", differentiate, setup_context=keep)
+        torch.library.register_autograd(f"{name}_backward", refuse)
 
         def outlined(owner, *given):
             tensors, sizes, floats, others, form = packed(given)

@@ -110,6 +110,8 @@ def _recorded_operator(results, count: int, held=None):  #: gradient
                     raise RuntimeError(f"{where} gave {was}, and in the recorded run {dtype} of {list(sizes)}")
             if any(shared(each, other) for each in found for other in tensors):
                 raise RuntimeError(f"{where} returned the memory of an argument, which it did not in the recorded run")
+            if any(shared(each, other) for n, each in enumerate(found) for other in found[:n]):
+                raise RuntimeError(f"{where} returned one memory twice, which it did not in the recorded run")
             if versions != [0 if each.is_inference() else each._version for each in tensors]:
                 raise RuntimeError(f"{where} wrote into an argument, which it did not in the recorded run")
             return found
@@ -256,12 +258,16 @@ GRADIENT = """
             numbers = [None if each else [] for each in ctx.rest[:3]]
             return None, [found.get(place) for place in range(ctx.count)], *numbers, None, None
 
+        def refuse(ctx, *grads):  # torch would leave parts of it out
+            raise RuntimeError(f"torch.compile has no gradient of a gradient for `{name}`")
+
         # Where a checkpoint is compiled, torch finds the device of its random numbers by a first tensor alone.
         more = f"(Tensor first, {taken}) -> (Tensor[], Tensor[])"
         trained = define(f"{name}_trained", more, run_trained, fake_trained, "nondeterministic_seeded")
         more = f"({taken}, Tensor[] grads, Tensor[] states, Tensor[] results, int[] wanted) -> Tensor[]"
         backward = define(f"{name}_backward", more, run_backward, fake_backward)
         torch.library.register_autograd(f"{name}_trained", differentiate, setup_context=keep)
+        torch.library.register_autograd(f"{name}_backward", refuse)
 """
 
 
