@@ -90,7 +90,7 @@ class WholeProject:
                 for path, module in sorted(near.items())
                 if not module.summary.package
                 and (home is None or path != home[0].summary.path)
-                and qualified in self._named(module, known_by)
+                and any(name == qualified for name in self._named(module, known_by))
             )
         return self._users[qualified]
 
