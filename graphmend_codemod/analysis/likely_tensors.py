@@ -13,7 +13,7 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import is_name, is_none
 from graphmend_codemod.analysis.scope import FunctionNode, Outline, defaults_of, parameters, walk_scope
 
-_OF_PYTHON = {name for kind in (str, bytes, list, dict, set, tuple, int, float, range) for name in dir(kind)}
+_OF_PYTHON = frozenset(name for kind in (str, bytes, list, dict, set, tuple, int, float, range) for name in dir(kind))
 _METHODS = frozenset(
     torch_api.RETURNS_TENSOR.union(torch_api.PYTHON_METHODS)
     - _OF_PYTHON
