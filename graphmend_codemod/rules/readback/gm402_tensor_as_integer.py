@@ -7,7 +7,8 @@ read in its place. Eager mode reads the tensor, as before.
 
 What a tensor holds is followed through names, elements, arithmetic, `cat` and `stack`, and short methods of the class.
 An attribute that the constructor makes a tensor of, `self.register_buffer("width", torch.tensor(width),
-persistent=False)` or `self.width = nn.Buffer(...)`, holds an integer that the module still has as an attribute or as the stride of a convolution.
+persistent=False)` or `self.width = nn.Buffer(...)`, holds an integer that the module still has as an attribute or as
+the stride of a convolution.
 Positions that `torch.arange` counts end where it was told: `positions[-1] + 1` is that number, also in a function that
 gets them. Where all that is asked of them is whether they are None and what one of them is, `if positions[0] > 0:`, a
 Python `range` takes their place, down to the last function that gets them. A function that gets a tensor together
