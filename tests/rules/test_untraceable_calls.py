@@ -287,6 +287,7 @@ class Model(nn.Module):
         "Tensor = self.Tensor; x = x + Tensor(x[:, None, :2].size()).fill_(2).sum()",
         "x = x + torch.FloatTensor(x.shape[1:]).fill_(2).sum()",
         "x = x + torch.DoubleTensor(x.size()[:-1]).fill_(2).sum()",
+        "both = [x, x * 2]; x = x + torch.Tensor(both[1][:, 1:].shape).fill_(2).sum()",
     ],
 )
 def test_old_constructors_make_the_same_tensor(body: str) -> None:

@@ -84,7 +84,9 @@ def _is_mask(site: Site, node: ast.expr, parents: Mapping[int, ast.AST]) -> bool
         known = torch_function(site.resolve(above.func)) == "where"
         return known and len(above.args) == 3 and above.args[0] is node and not above.keywords
     whole = parents.get(id(above)) if isinstance(above, ast.Tuple) else above
-    if not isinstance(whole, ast.Subscript) or not any(each is node for each in elements_of(whole.slice)):
+    if not isinstance(whole, ast.Subscript) or site.value(whole.value).is_python:
+        return False
+    if not any(each is node for each in elements_of(whole.slice)):
         return False
     statement = parents.get(id(whole))
     return isinstance(whole.ctx, ast.Load) or (isinstance(statement, ast.Assign) and _is_rows(site, statement.value))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
+from graphmend_codemod.analysis.patterns import elements_of
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.speculation import is_loud_property
 from graphmend_codemod.rules.framework.site import Site
@@ -34,6 +35,7 @@ _ARRAYS = frozenset(
 )
 """Functions of NumPy that return an array, never a number of its own types."""
 
+_INDEX = (ast.Constant, ast.Name, ast.Slice, ast.UnaryOp, ast.BinOp)
 _LISTS = (ast.List, ast.Tuple, ast.ListComp)
 
 
@@ -86,12 +88,17 @@ def _sized(site: Site, given: ast.expr) -> ast.expr | None:
     if not isinstance(asked, ast.Attribute) or asked.attr != word:
         return None
     owner = asked.value
-    while isinstance(owner, ast.Subscript):
-        owner = owner.value  # what an index chooses of a tensor is a tensor
+    while isinstance(owner, ast.Subscript) and all(map(_is_plain_index, elements_of(owner.slice))):
+        owner = owner.value
     name = dotted(owner)
     if name is None or any(is_loud_property(site.evaluator, part) for part in name.split(".")[1:]):
         return None
-    return owner
+    return asked.value
+
+
+def _is_plain_index(node: ast.expr) -> bool:
+    """True for an index that gives the same when it is written twice."""
+    return all(isinstance(each, (*_INDEX, ast.expr_context, ast.unaryop, ast.operator)) for each in ast.walk(node))
 
 
 def _may_be_kept(site: Site, function: ast.expr, resolved: str | None) -> bool:
