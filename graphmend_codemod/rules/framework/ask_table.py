@@ -7,6 +7,7 @@ CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM107", "GM108", "GM109",
 # The module of a rule, the kinds of nodes that one match is for, what it asks. Specific rules come first.
 QUESTIONS = (
     ("opaque.gm802_unbacked_value", "Assign AnnAssign AugAssign Expr Return", "", ""),
+    ("opaque.gm802_unbacked_value", "Assign", "", "randint randrange"),
     ("opaque.gm801_opaque_region", "Assign AnnAssign AugAssign Expr Return", "", ""),
     ("opaque.gm801_opaque_region", "Assign AnnAssign AugAssign Expr Return If While For Assert", "", ""),
     ("opaque.gm801_opaque_region", "If While Assert", "test", ""),

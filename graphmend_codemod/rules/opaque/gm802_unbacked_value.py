@@ -29,6 +29,11 @@ Some operators ask how many rows there are, such as `torch.logsumexp`, `chunk` a
 chooses go into one, nothing is written. Of others the gradient alone asks (`cumsum`, `prod`, `std` of all elements):
 there GM801 makes the statements one operator, and where it cannot, the header asks that no gradient is needed.
 
+An integer that Python's `random` draws (`n = random.randint(1, self.most)`) is a tensor for Dynamo, and the graph breaks
+where a tensor is cut at it or repeated by it. It is drawn as before, once for each call and from the same generator,
+and is such a symbol then. Where `repeat` or `tile` gets a number, its gradient asks for the value: the header asks that
+gradients are off.
+
 A number is followed into the functions of the module that get it. Where one of them tests it, or looks it up in a list,
 nothing is written: torch 2.13 ends compiled code with an error there.
 """
@@ -36,6 +41,7 @@ nothing is written: torch 2.13 ends compiled code with an error there.
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.core.settings import selects
@@ -44,6 +50,9 @@ from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, R
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
+
+if TYPE_CHECKING:
+    from graphmend_codemod.rules.proofs.outlining.unbacked import Captured
 
 rule = Rule(
     __name__,
@@ -64,16 +73,31 @@ def read_back(site: Site, statement: ast.stmt) -> Diagnostic | None:
     """All that the statement reads from the data, if the graph can carry it."""
     if site.function in HELPERS or not _may_read(site, statement):
         return None
-    from graphmend_codemod.rules.proofs.outlining.unbacked import captured, rewritten  # a commit hook waits for it
+    from graphmend_codemod.rules.proofs.outlining.unbacked import captured  # a commit hook waits for it
 
     found = captured(site, statement)
-    if (
-        found is None
-        or _is_taken_whole(site)
-        or _is_packed(site, statement)
-        or (found.without_gradient and _is_taken_with_others(site))
-    ):
+    if found is None or _is_taken_whole(site) or _is_packed(site, statement):
         return None
+    if found.without_gradient and _is_taken_with_others(site):
+        return None
+    return _answer(site, statement, found)
+
+
+@rule.on(ast.Assign, words=("randint", "randrange"), here=True)
+def drawn_size(site: Site, statement: ast.Assign) -> Diagnostic | None:
+    """`n = random.randint(1, self.most)`, by which a tensor is cut or repeated."""
+    if site.function in HELPERS:
+        return None
+    from graphmend_codemod.rules.proofs.outlining.drawn_sizes import drawn  # a commit hook waits for it
+
+    found = drawn(site, statement)
+    return None if found is None or _is_taken_whole(site) else _answer(site, statement, found)
+
+
+def _answer(site: Site, statement: ast.stmt, found: Captured) -> Diagnostic:
+    """The compile path with what the graph can carry, or why there is none."""
+    from graphmend_codemod.rules.proofs.outlining.unbacked import rewritten
+
     if found.reason is not None:
         return Diagnostic(found.first.message, declined=found.reason)
     if site.torch is None or not site.torch_at_import:

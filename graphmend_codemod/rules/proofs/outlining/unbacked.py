@@ -90,9 +90,9 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     read = [inner for each in breaks if id(each.node) not in outer and (inner := _read(site, each.node)) is not None]
     fraction = next((inner for inner in read if has_fraction(site, inner)), None)
     why = looked_up(site, [node for node, text in written if "number" in text or "integer" in text])
-    avoided: list[str] = []
+    passed: list[str] = []
     if why is None:
-        avoided, why = _avoided(site, statement, is_number=is_number)
+        passed, why = avoided(site, statement, is_number=is_number)
     off: list[str] = []
     if why is None:
         chosen = [node for node, text in written if _CHOOSES.search(text)]
@@ -105,7 +105,7 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     boxes = [some for each in breaks if (some := kept(site, each.node)) is not None]
     asked += [each for some in boxes for each in some.conditions]
     needed = [*(helpers(site, names) if names else ()), *(each for some in boxes for each in some.helpers)]
-    conditions = tuple(dict.fromkeys([*avoided, *asked, *off]))
+    conditions = tuple(dict.fromkeys([*passed, *asked, *off]))
     return Captured(first, reason, tuple(written), tuple(dict.fromkeys(needed)), conditions, bool(off))
 
 
@@ -274,7 +274,7 @@ def _can_be_exchanged(statement: ast.stmt, written: Sequence[tuple[ast.expr, str
     return not any(isinstance(part, _ONCE) for part in walk(statement))
 
 
-def _avoided(site: Site, statement: ast.stmt, *, is_number: bool) -> tuple[list[str], str | None]:
+def avoided(site: Site, statement: ast.stmt, *, is_number: bool) -> tuple[list[str], str | None]:
     """The conditions under which nothing in Python needs the value of what the statement reads, and why there are none.
 
     A number that a function returns may come to code of Python alone, for which it has no value while Dynamo traces.

@@ -7,7 +7,7 @@ second it traces on, and the backend ends compilation with an error as soon as i
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
@@ -27,6 +27,8 @@ _FAIL_WHOLE = torch_api.name_set("std var std_mean var_mean squeeze")
 """Those of them that do so where they are given no dimension."""
 _REDUCE = torch_api.name_set("sum mean max min amax amin any all norm prod median argmax argmin std var")
 """What gives one element where it is given no dimension."""
+_REPEATS = torch_api.name_set("repeat tile")
+"""What asks for the value of a number that it is given, to make the gradient."""
 _SETTLE = torch_api.name_set(
     "item tolist numel size len dim index_add index_copy scatter_add scatter new_zeros new_ones new_full"
 )
@@ -89,6 +91,8 @@ def _asked_of(site: Site, nodes: Collection[ast.expr], numbers: Collection[ast.e
         name = last_name(call.func)
         owner = call.func.value if isinstance(call.func, ast.Attribute) and site.resolve(call.func) is None else None
         given = [owner, *call.args] if owner is not None else call.args
+        if name in _REPEATS and rows.takes_number(given[1:]) and not site.no_grad:
+            found = _Asks(f"`{short(call)}` asks how often, and its gradient cannot be compiled", True)
         if not given or not rows.reach(given[0]):
             continue
         if nodes and name in _BREAK and not (name in _ALONG and _along_another(call)):
@@ -136,7 +140,11 @@ class _Rows:
             return any(self.is_number(part) for each in bounds for part in (each.lower, each.upper) if part is not None)
         if not isinstance(node, ast.Call) or last_name(node.func) not in _SIZED or _holds_integers(node):
             return False
-        sizes = [part for each in node.args for part in (each.elts if isinstance(each, ast.Tuple) else [each])]
+        return self.takes_number(node.args)
+
+    def takes_number(self, given: Iterable[ast.expr]) -> bool:
+        """True where one of these arguments, or of what a tuple of them holds, is one of the numbers."""
+        sizes = [part for each in given for part in (each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each])]
         return any(map(self.is_number, sizes))
 
     def reach(self, node: ast.AST) -> bool:
