@@ -96,6 +96,8 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
             (last in TAKE_TENSORS and spelled.startswith("torch.")) or spelled.startswith(_FUNCTIONAL)
         ):
             body.given.add(first.id)
+    if last == "byte" and not node.args:  # Dynamo refuses its result as a mask
+        body.value = True
     if last.endswith("Tensor") and len(node.args) == 1 and not body.value:
         body.value = _is_size(node.args[0]) or (spelled[:6] == "torch." and type(node.args[0]) in {ast.Name, ast.Call})
     if (last == "astype" or spelled.startswith(_NUMPY)) and not body.value:

@@ -61,12 +61,11 @@ REFUSED = frozenset(
         "is_deterministic_algorithms_warn_only_enabled", "flash_sdp_enabled", "math_sdp_enabled",
         "mem_efficient_sdp_enabled", "cudnn_sdp_enabled", "from_dlpack", "to_dlpack", "memory_allocated",
         "is_conj", "is_inference", "is_neg", "is_pinned", "is_same_size", "is_set_to", "is_shared", "is_signed",
-        "storage_offset", "random_", "resize_as_", "byte",
+        "storage_offset", "random_", "resize_as_",
         "memory_reserved", "max_memory_allocated", "max_memory_reserved", "memory_stats",
     }
 )  # fmt: skip
-"""Functions that Dynamo does not trace, by the last part of their names; `one_hot` without a number of classes, too,
-and `byte`, whose result it refuses as a mask."""
+"""Functions that Dynamo does not trace, by the last part of their names; `one_hot` without a number of classes, too."""
 REFUSED_WITH_OWNER = frozenset(
     {
         "random.random", "random.choice", "random.choices", "random.shuffle", "random.sample", "random.gauss",
