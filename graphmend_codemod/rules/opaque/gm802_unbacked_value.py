@@ -29,10 +29,10 @@ Some operators ask how many rows there are, such as `torch.logsumexp`, `chunk` a
 chooses go into one, nothing is written. Of others the gradient alone asks (`cumsum`, `prod`, `std` of all elements):
 there GM801 makes the statements one operator, and where it cannot, the header asks that no gradient is needed.
 
-An integer that Python's `random` draws (`n = random.randint(1, self.most)`) is a tensor for Dynamo, and the graph breaks
-where a tensor is cut at it or repeated by it. It is drawn as before, once for each call and from the same generator,
-and is such a symbol then. Where `repeat` or `tile` gets a number, its gradient asks for the value: the header asks that
-gradients are off.
+An integer that Python's `random` draws (`n = random.randint(1, self.most)`) is a tensor for Dynamo, and the graph
+breaks where a tensor is cut at it or repeated by it. It is drawn as before, once for each call and from the same
+generator, and is such a symbol then. Where `repeat` or `tile` gets a number, its gradient asks for the value: the
+header asks that gradients are off.
 
 A number is followed into the functions of the module that get it. Where one of them tests it, or looks it up in a list,
 nothing is written: torch 2.13 ends compiled code with an error there.
