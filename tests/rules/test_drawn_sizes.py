@@ -104,8 +104,10 @@ def test_a_number_that_is_given_is_not_drawn() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("draw", ["random.randint(1, 3)", "int(n.max())"], ids=["drawn", "read back"])
-@pytest.mark.parametrize("call", ["x.repeat(n, 1)", "x.tile((n, 1))", "torch.tile(x, (5 - n, 1))"])
-def test_the_gradient_of_a_repetition_breaks_the_graph_and_raises_no_error(draw: str, call: str) -> None:
+@pytest.mark.parametrize(
+    "call", ["x.repeat(n, 1)", "x.tile((n, 1))", "torch.tile(x, (5 - n, 1))", "(x[:n] ** n)", "x[:n].pow(n)"]
+)
+def test_the_gradient_of_a_repetition_or_power_breaks_the_graph_and_raises_no_error(draw: str, call: str) -> None:
     text = fixed(source(f"n = {draw}\nreturn {call}.square().sum()"), opaque=True)[0]
     assert "not torch.is_grad_enabled()" in text
     names: dict[str, Any] = {"__name__": "drawn_subject"}
