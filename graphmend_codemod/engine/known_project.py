@@ -63,8 +63,9 @@ class KnownProject:
 
         `texts` are the files with a text in the place of that on disk.
         """
-        reached = self._from_look(index, files, texts) if self._look is not None else None
+        reached = self._from_look(self._look, index, files, texts) if self._look is not None else None
         if reached is None:
+            self._look = None
             reached = self._from_memory(index, files, texts)
         return reached
 
@@ -90,21 +91,22 @@ class KnownProject:
         self._look = _Look(index, project, names)
         self._view, self._reached, self._answers = project, project.reached, {}
 
-    def _from_look(self, index: ProjectIndex, files: Sequence[str], texts: Iterable[str]) -> Reached | None:
+    def _from_look(
+        self, look: _Look, index: ProjectIndex, files: Sequence[str], texts: Iterable[str]
+    ) -> Reached | None:
         from graphmend_codemod.project.index.earlier_answers import EarlierProject
         from graphmend_codemod.project.same_lead import leads_as_before
 
-        assert self._look is not None
         changed = {}
         for path in {*files, *texts}:
-            module, new = self._look.modules.module_at(path), self._texts.load(path).placed(self.layout)
+            module, new = look.modules.module_at(path), self._texts.load(path).placed(self.layout)
             if module is None or new is None:
                 return None
             if module.summary != new:
-                if not leads_as_before(module.summary, new, self._look.modules, self._look.names):
+                if not leads_as_before(module.summary, new, look.modules, look.names):
                     return None
                 changed[path] = module.summary, new
-        view = EarlierProject(self._look.project, index, changed)
+        view = EarlierProject(look.project, index, changed)
         index.is_answered_by(view, self._texts.text)
         self._view, self._reached = view, view.reached
         return {path: tuple(view.reached[path]) for path in files if path in view.reached}

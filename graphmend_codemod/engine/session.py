@@ -244,20 +244,18 @@ class Checker:
         matter = [path for path in every if self._load(path).matters]
         others = sorted(set(every).difference(matter))
         project = index.has_every_file(matter, lambda: ((path, self._raw(path)) for path in others), self._text)
-        project.has_reached(reached := self._reached_in(index, every))
-        if self._known is not None:
-            self._known.looked(index, project, self._loaded)
+        known = self._known if few else None
+        reached = known.everywhere(self._loaded) if known is not None else None
+        project.has_reached(reached := self._reached(index, every) if reached is None else reached)
+        if known is not None:
+            known.looked(index, project, self._loaded)
         found = self._find(self._worth(reached, index, files), index, self._memory)
-        if self._known is not None:
-            self._known.keep(self._questions, index, self._loaded)
+        if known is not None:
+            known.keep(self._questions, index, self._loaded)
         found = Found(found.findings, self._problems(files, found.problems))
         if run is not None:
             run.write(found.findings, found.problems, {path: loaded.digest for path, loaded in self._loaded.items()})
         return found
-
-    def _reached_in(self, index: ProjectIndex, every: Sequence[str]) -> Reached:
-        known = self._known.everywhere(self._loaded) if self._known is not None else None
-        return self._reached(index, every) if known is None else known
 
     # -- a few files in a project that is known ------------------------------------------------------------------
 

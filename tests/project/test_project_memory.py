@@ -12,6 +12,7 @@ import pytest
 
 from graphmend_codemod.core.cache import Cache, cache_folder
 from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.engine import api
 from graphmend_codemod.engine.api import CheckResult
 from graphmend_codemod.engine.session import Checker
@@ -243,6 +244,26 @@ def test_any_sequence_of_edits_is_fixed_as_without_memory(guarded: Path) -> None
         (guarded / "layer.py").write_text(GUARDED + chance.choice(layers))
         (guarded / "top.py").write_text(chance.choice([CALLER, called, heir]))
         fix(guarded, *chance.choice([("layer.py",), ("layer.py", "top.py")]))
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_one_checker_answers_for_each_text_as_a_new_one_does(guarded: Path, cached: bool) -> None:
+    # As an editor asks: the text of each key pressed, of several files.
+    chance = random.Random(5)
+    caught = CALLER.replace("        return self.layer(x)\n", "        try:\n            return self.layer(x)\n")
+    callers = [CALLER, caught + "        except ValueError:\n            return x\n", "# top\n" + CALLER]
+    layers = [GUARDED + GUARD, "\n" + GUARDED + GUARD, GUARDED + GUARD.replace("x + 1", "self.more(x)")]
+    settings, texts = Settings(guarded), dict[str, SourceFile]()
+    checker = Checker(settings, cache=cached, remember=True)
+    for _ in range(30):
+        name, choices = chance.choice([("layer.py", layers), ("top.py", callers)])
+        texts[name] = SourceFile.decoded(chance.choice(choices).encode(), name)
+        checker.overlay(texts[name])
+        other = Checker(settings)
+        for each in texts.values():
+            other.overlay(each)
+        files = chance.choice([("layer.py",), ("layer.py", "top.py")])
+        assert checker.check(files, named=True) == other.check(files, named=True)
 
 
 BASE = "import torch\nfrom helper import say\nclass A:\n    def __init__(self):\n        self.part = say\n"
