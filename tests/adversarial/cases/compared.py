@@ -21,7 +21,6 @@ _T = {
     "complex": "torch.tensor(1 + 0j)",
     "one row": "torch.tensor([0.1])",
     "gradient": "torch.tensor(0.1, requires_grad=True)",
-    "meta": "torch.tensor(0.1, device='meta')",
     "number": "0.1",
     "int": "3",
     "empty": "torch.zeros(0)",

@@ -11,6 +11,7 @@ import ast
 import re
 from itertools import combinations
 
+from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.analysis.scope import FunctionNode, defaults_of, parameters, walk
 from graphmend_codemod.core.findings import Edit, Helper
@@ -19,6 +20,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.constants.libraries import MAKERS, NUMBERS, Kind
 from graphmend_codemod.rules.proofs.constants.pure_values import PureValues
+from graphmend_codemod.rules.proofs.outlining.settled_globals import names_changed
 
 _CACHES = frozenset({"functools.cache", "functools.lru_cache"})
 _COMMENT = "# torch.compile cannot trace this function: it calls it while it traces, and keeps the result."
@@ -149,6 +151,8 @@ def edit(site: Site, kind: Kind | None = None) -> Edit:
     """
     function = site.evaluator.scope.node
     _check(site, function)
+    if kind is None:
+        _check_kept(site, function.name)
     given, values = _arguments(function)
     name = site.free_name(f"_{function.name.strip('_')}_as_constant")
     conditions = ["torch.compiler.is_dynamo_compiling()", f"_are_constants({', '.join(values)})"]
@@ -196,6 +200,17 @@ def _check(site: Site, function: FunctionNode) -> None:
         raise NotProven("the function is a generator")
     if any(isinstance(part, ast.keyword) and part.arg == "requires_grad" for part in walk(function)):
         raise NotProven("it makes a tensor that requires gradients")
+
+
+def _check_kept(site: Site, name: str) -> None:
+    """NotProven where this file writes into what the cached function gives, which eager mode has in the cache then."""
+    text = site.source.text
+    for node in ast.walk(tree_of(text)):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and last_name(node.value.func) == name:
+            parts = [part for target in node.targets for part in ast.walk(target)]
+            found = {part.id for part in parts if isinstance(part, ast.Name)} & names_changed(text)
+            if found:
+                raise NotProven(f"what it gives is cached, and `{min(found)}` changes in place")
 
 
 def _arguments(function: FunctionNode) -> tuple[list[str], list[str]]:

@@ -23,7 +23,7 @@ _CONTAINERS = (ast.List, ast.Set, ast.Dict)
 _MAKES_NUMBERS = ("builtins.", "math.", "numpy.", "re.", "logging.", "typing.", "functools.", "operator.")
 _OF_TORCH = frozenset({"torch.device", "torch.finfo", "torch.iinfo", "torch.Size"})
 _CHANGES = frozenset(
-    """append extend insert pop remove clear sort reverse update setdefault popitem add discard appendleft popleft
+    """append extend insert pop remove clear sort reverse update setdefault popitem add discard appendleft popleft fill
     __setitem__ __delitem__""".split()
 )
 
@@ -47,6 +47,14 @@ def demand_settled(site: Site, node: ast.AST) -> None:
         _demand_settled_value(site, node, name)
 
 
+def demand_unchanged(site: Site, name: str) -> None:
+    """NotProven for a variable of the file that some statement of it changes."""
+    demand_one_value(site, name)
+    values = _assigned(site.source.text, name)
+    if any(isinstance(value, _CONTAINERS) for value in values) and name in names_changed(site.source.text):
+        raise NotProven(f"`{name}` may change, and an operator would see what it was before")
+
+
 def _is_number(fact: AttributeFact) -> bool:
     made = fact.kind is AttributeKind.CALL and fact.callee is not None
     return fact.kind is AttributeKind.CONSTANT or (made and _makes_no_tensor(fact.callee or ""))
@@ -64,7 +72,7 @@ def _demand_settled_value(site: Site, node: ast.AST, name: str) -> None:
         raise NotProven(_changes(node) if len(values) > 1 else _may_be_tensor(node))
     if not _is_settled(site, values[0]):
         raise NotProven(_may_be_tensor(node))
-    if any(isinstance(part, _CONTAINERS) for part in ast.walk(values[0])) and name in _changed(site.source.text):
+    if any(isinstance(part, _CONTAINERS) for part in ast.walk(values[0])) and name in names_changed(site.source.text):
         raise NotProven(_changes(node))
 
 
@@ -111,15 +119,19 @@ def _assigned(text: str, name: str) -> list[ast.expr]:
     return _names_of_statements(text).get(name, [])
 
 
+def _changes_owner(method: str) -> bool:
+    return method in _CHANGES or (method.endswith("_") and not method.endswith("__"))
+
+
 @lru_cache(maxsize=16)
-def _changed(text: str) -> frozenset[str]:
+def names_changed(text: str) -> frozenset[str]:
     """Names whose elements some statement of a file changes."""
     found: set[str] = set()
     for node in ast.walk(tree_of(text)):
         changed: ast.AST | None = None
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             changed = node.value
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _changes_owner(node.func.attr):
             changed = node.func.value
         elif isinstance(node, ast.AugAssign):
             changed = node.target

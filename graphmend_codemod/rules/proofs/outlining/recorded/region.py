@@ -12,7 +12,6 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.settings import SeenCalls
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.library_effects import demand_one_value
 from graphmend_codemod.rules.proofs.outlining.recorded.moments import (
     ARRAY,
     AUTOGRAD,
@@ -25,6 +24,7 @@ from graphmend_codemod.rules.proofs.outlining.recorded.moments import (
     owner_changes,
 )
 from graphmend_codemod.rules.proofs.outlining.recorded.sizes import Given
+from graphmend_codemod.rules.proofs.outlining.settled_globals import demand_unchanged
 
 _CALLS_NEEDED = 2
 _LEAVES = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal, ast.Delete)
@@ -94,7 +94,7 @@ class Region:
             if isinstance(part, ast.Attribute) and part.attr == "requires_grad_":
                 raise NotProven("it makes a tensor need a gradient")
             if isinstance(part, ast.Name) and not self.site.evaluator.scope.is_local(part.id):
-                demand_one_value(self.site, part.id)
+                demand_unchanged(self.site, part.id)
             word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
             if word in _KNOWS_NAMES or (word.startswith("__") and not word.endswith("__")):
                 raise NotProven(f"`{word}` has another meaning in another function")
