@@ -1,4 +1,8 @@
-"""Tests of arrays of sizes, masks and hooks, tables cut to a maximum."""
+"""Tests of arrays of sizes, masks and hooks, tables cut to a maximum.
+
+Compiled, four of the masks are different, as GM109's page says: hooks from outside, and a `forward` of an instance, see
+a mask of ones in place of None.
+"""
 
 from tests.adversarial.case import Group
 
