@@ -25,7 +25,7 @@ _Row = tuple[int, "str | None", str, bool]
 
 
 class Known(NamedTuple):
-    """What is known of the project as it is.
+    """What is known of the current state of a project.
 
     `files` are (path, digest, outline), `rows` the reached functions by path as (position, class of `self`, via,
     offered), `names` all names that the project gives, and `answers` those to questions of rules. `edited` is true
@@ -67,7 +67,7 @@ class ProjectMemory:
         """What is known; None when it has to be searched for.
 
         `digest` and `summary` tell what a file holds now; a summary is asked for where the digest is another one.
-        What such a file does to tensors is in none of them: who writes one is not known then.
+        Answers that were read off the text of such a file are left out.
         """
         known = self._cache.read("reach", self._name, self._key(), _decoded)
         if known is None:

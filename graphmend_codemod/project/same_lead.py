@@ -14,8 +14,8 @@ _TORCH = "torch"
 def leads_as_before(old: ModuleSummary, new: ModuleSummary, index: ProjectIndex, names: frozenset[str]) -> bool:
     """True where two states of a file differ in nothing that a search through the project looks at.
 
-    `index` has the old state, and `names` are all names that the project gives to anything: what a function uses
-    under another name, or behind torch's, leads nowhere.
+    `index` has either state, which differ in imports of torch alone where that matters. `names` are all names that the
+    project gives to anything: what a function uses under another name, or behind torch's, leads nowhere.
     """
     if old == new:
         return True
