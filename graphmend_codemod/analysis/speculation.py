@@ -15,12 +15,13 @@ from graphmend_codemod.analysis.hazards import FREE, Hazards, short
 from graphmend_codemod.analysis.literals import number_of
 from graphmend_codemod.analysis.operands import elementwise
 from graphmend_codemod.analysis.patterns import all_given, is_name
+from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
 from graphmend_codemod.analysis.values import Value, ValueKind, is_floating_dtype
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.interpreter import Env, Evaluator
 
-__all__ = ["is_loud_property", "judge", "short"]
+__all__ = ["is_bound_above", "is_loud_property", "judge", "short"]
 
 _PURE_BUILTINS = frozenset(
     "builtins." + name for name in "len min max abs isinstance hasattr tuple float int bool".split()
@@ -103,8 +104,16 @@ def _name(evaluator: Evaluator, node: ast.Name, env: Env) -> Hazards:
         arguments = evaluator.scope.node.args
         if any(node.id == arg.arg for arg in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]):
             return FREE
-        return Hazards(raises=f"`{node.id}` may not be bound")
+        above = is_bound_above(evaluator.scope.node, node.id, getattr(node, "lineno", 0))
+        return FREE if above else Hazards(raises=f"`{node.id}` may not be bound")
     return FREE
+
+
+def is_bound_above(function: FunctionNode, name: str, line: int) -> bool:
+    """True where a statement of the function that runs before a line whatever happens assigns the name."""
+    above = (each for each in function.body if (each.end_lineno or 0) < line)
+    bound = any(is_name(target, name) for each in above if isinstance(each, ast.Assign) for target in each.targets)
+    return bound and not any(isinstance(part, (ast.Delete, ast.ExceptHandler)) for part in walk_scope(function))
 
 
 def _attribute(evaluator: Evaluator, node: ast.Attribute, env: Env) -> Hazards:

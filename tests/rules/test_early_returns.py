@@ -71,7 +71,7 @@ def test_what_comes_before_the_last_return_is_computed_in_any_case(body: str, sc
         ("y = x.clone()\n        z = y.add_(1)\n        return z", "writes in place"),
         ("y = x * 2\n        return y.sum()", "may have a different shape in each branch"),
         ("y = x\n        return [y for _ in range(2)]", "runs between the branch and the last `return`"),
-        ("y = x * 2\n        y += 1\n        return y", "runs between the branch and the last `return`"),
+        ("y = x\n        y += 1\n        return y", "runs between the branch and the last `return`"),
         ("y = x.double()\n        return y * 2", "dtype"),
         ("y = x * 2\n        self.kept = lambda: y\n        return y", "may be read by another function"),
         ("y = x * 2\n        return y\n        self.kept = lambda: y", "may be read by another function"),

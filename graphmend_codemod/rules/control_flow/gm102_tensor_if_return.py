@@ -10,11 +10,27 @@ Assignments between the branches and before the last `return` (`y = f(x)`, `a, b
 an early `return`, are computed in any case: what is returned has to depend on each of them, and they may have no
 effects either. Where dtype or shape of a result are known only once it is computed, the compile path computes all
 results under names of their own, compares them while tracing, and runs the author's statements where they differ.
+
+Losses begin like this one, and what follows has branches, checks and calls of functions under decorators:
+
+```python
+if weight is not None and not torch.any(weight > 0):
+    return (pred * weight).sum()
+```
+
+Where the branch and all that the function does behind it only compute, followed into the functions that they call, the
+compile path holds both as inner functions, word for word, and selects. They may not change anything, draw random
+numbers, or do what raises for some elements of a tensor (`gather`, `cross_entropy`, `x[mask]`). The compile path asks
+that they are given tensors with elements, numbers, texts and None, and that no attribute which they read takes a
+gradient; gradients are cut off at what they are given. What is returned is compared while tracing. So where the rest
+of the function raises for shapes, dtypes or Python values, it raises while it is traced, although eager mode may return
+before that; and a warning that it sends is sent then.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety, Span
@@ -25,6 +41,7 @@ from graphmend_codemod.rules.framework.rule import BRANCH_MESSAGES, EIGHT_BITS, 
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.logging.log_guard import without_messages
+from graphmend_codemod.rules.proofs.select import whole_rest
 from graphmend_codemod.rules.proofs.select.assumptions import Facts
 from graphmend_codemod.rules.proofs.select.computed_select import alike, judge_computed
 from graphmend_codemod.rules.proofs.select.early_returns import RESULT, EarlyReturns, Exit, bound_by
@@ -40,25 +57,37 @@ rule = Rule(
         cost=Cost.BOTH_ARMS,
         cost_note="both results are computed, and one is selected",
         compiled_logs=BRANCH_MESSAGES,
-        compiled_exceptions=EIGHT_BITS,
+        compiled_exceptions=f"{EIGHT_BITS}; those of a rest with branches or calls, for shapes, dtypes and "
+        "Python values, while it is traced",
         saves_masks=True,
     ),
 )
+
+_OF_RESULTS = ("may have a different", "cannot infer the dtype", "is a Python value in one branch")
+"""What reasons about the results themselves say: what is known to differ is not computed to be compared."""
 
 
 @rule.on(ast.If, candidate="test")
 def early_return(site: Site, node: ast.If) -> Diagnostic | None:
     """`if t: return A` with `return B` in the `else` or behind it."""
     *before, end = without_messages(site, node.body) or [node.body[-1]]
-    if not isinstance(end, ast.Return) or not all(map(bound_by, before)) or split(site, node.test) is None:
+    condition = split(site, node.test) if isinstance(end, ast.Return) else None
+    if condition is None:
         return None
     message = f"data-dependent early return: `{speculation.short(node.test)}`"
+    if not all(map(bound_by, before)):
+        with contextlib.suppress(NotProven):
+            return Diagnostic(message, edit=whole_rest.edit(site, node, condition))
+        return None
     try:
         returns = EarlyReturns(site, node)
         selection = returns.selection()
         facts = _asked_before(returns, judge_computed(selection, rather=returns.has_statements))
         return _verdict(message, returns, selection, facts)
     except NotProven as reason:
+        if whole_rest.is_taken(node) and not any(each in str(reason) for each in _OF_RESULTS):
+            with contextlib.suppress(NotProven):
+                return Diagnostic(message, edit=whole_rest.edit(site, node, condition))
         return Diagnostic(message, declined=str(reason))
 
 

@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501
-CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM107", "GM108", "GM109", "GM110", "GM111", "GM112", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM404", "GM408", "GM411", "GM501", "GM502", "GM504", "GM507", "GM508", "GM509", "GM510", "GM511", "GM601", "GM602", "GM603", "GM604", "GM605", "GM703", "GM801", "GM802")
+CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM107", "GM108", "GM109", "GM110", "GM111", "GM112", "GM113", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM404", "GM408", "GM411", "GM501", "GM502", "GM504", "GM507", "GM508", "GM509", "GM510", "GM511", "GM601", "GM602", "GM603", "GM604", "GM605", "GM703", "GM801", "GM802")
 
 # The module of a rule, the kinds of nodes that one match is for, what it asks. Specific rules come first.
 QUESTIONS = (
@@ -59,6 +59,7 @@ QUESTIONS = (
     ("side_effects.gm202_tensor_log", "Expr", "log", ""),
     ("side_effects.gm201_log_call", "Expr", "log", ""),
     ("side_effects.gm201_log_call", "Assign Return", "log", ""),
+    ("control_flow.gm113_left_out_element", "For", "test", "append"),
     ("control_flow.gm112_skipped_layer", "For", "test", "rand rand_like random uniform"),
     ("control_flow.gm110_conditional_counter", "If", "test", ""),
     ("control_flow.gm109_mask_or_none", "If", "test", "all any"),
