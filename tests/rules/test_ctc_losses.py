@@ -33,7 +33,7 @@ _INPUTS = [
 ]
 _BODIES = {
     "function": "loss = F.ctc_loss(probs, y, steps, lengths)\nreturn loss * 2",
-    "sum": "loss = F.ctc_loss(probs, y, steps, lengths, reduction='sum')\nreturn loss, probs",
+    "each sequence": "loss = F.ctc_loss(probs, y, steps, lengths, reduction='none')\nreturn loss / lengths, probs",
     "layer": "loss = self.ctc(probs, y, steps, lengths)\nreturn loss * 2",
     "flags of cuDNN": """
 loss = None
@@ -63,7 +63,8 @@ def test_the_loss_of_a_batch_is_one_operator(body: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "loss = F.ctc_loss(probs, y, steps, lengths, reduction='none')\nreturn loss * 2",
+        "loss = F.ctc_loss(probs, y, steps, lengths, reduction=self.kind)\nreturn loss * 2",
+        "loss = F.ctc_loss(probs, y, steps, [3, 2])\nreturn loss * 2",  # torch has no gradient by lists in an operator
         "loss = self.lin(x)\nloss = loss.sum() + self.ctc(self.lin(probs), y, steps, lengths)\nreturn loss",
     ],
 )
@@ -72,8 +73,9 @@ def test_other_losses_are_left_alone(body: str) -> None:
     assert fixed(source, opaque=True)[0] == source
 
 
-def test_a_loss_of_each_sequence_breaks_the_graph_as_before() -> None:
-    source = embedded(_BODIES["layer"].replace("self.ctc", "self.each"), _SOURCE)
-    text = fixed(source, opaque=True)[0]
-    assert 'self.each.reduction != "none"' in text
-    compiles(text, _INPUTS, strict=False, state=False)
+@pytest.mark.parametrize(("layer", "asked"), [("each", "=="), ("ctc", "!=")])
+def test_the_reduction_of_a_layer_is_asked_for(layer: str, asked: str) -> None:
+    text = fixed(embedded(_BODIES["layer"].replace("self.ctc", f"self.{layer}"), _SOURCE), opaque=True)[0]
+    assert f'self.{layer}.reduction {asked} "none"' in text
+    assert "type(lengths) is torch.Tensor" in text
+    assert ("[..., 0]" in text) == (layer == "each")

@@ -6,10 +6,11 @@ import ast
 import sys
 import types
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -79,6 +80,19 @@ def test_a_loop_is_one_graph_for_every_number_of_rounds_with_the_gradients_of_ea
     whole: Any = torch.compile(model, backend="aot_eager", fullgraph=True)
     for scale in (0.0, 1.0, 3.0):
         torch.testing.assert_close(gradient(whole, X * scale), gradient(model, X * scale))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_a_derivative_in_forward_mode_comes_through_a_loop_that_breaks_the_graph_for_it() -> None:
+    model, forward = made(_LOOPS), cast(Any, forward_ad)
+    found = []
+    for call in (model, torch.compile(model, backend="eager")):
+        plain = call(X)
+        with torch.no_grad(), forward.dual_level():
+            both = forward.unpack_dual(call(forward.make_dual(X, X + 1)))
+        assert both.tangent is not None
+        found.append((plain.detach(), both.primal, both.tangent))
+    torch.testing.assert_close(found[1], found[0])
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute")

@@ -240,6 +240,18 @@ def test_a_list_of_lengths_that_is_used_again_reaches_the_operator() -> None:
     compiled_like_eager(model(_MADE[1], body), X, LENGTHS, within=1e-5)
 
 
+def test_a_list_of_tensors_that_has_fewer_lengths_than_there_are_rows() -> None:
+    body = lines(_PACK.replace("lengths", "list(lengths)"), "out, last = self.rnn(packed)", _PADS, "return out, last")
+    compiled_like_eager(model(_MADE[1], body), X, LENGTHS[:2], within=1e-5)
+
+
+@pytest.mark.parametrize("read", ["lengths.cpu().numpy().astype(int)", "self.lengths_of(lengths)"])
+def test_no_operator_takes_lengths_that_may_be_an_array(read: str) -> None:
+    body = lines(_PACK.replace("lengths", read), "out, _ = self.rnn(packed)", _PADS, "return out")
+    source = _SOURCE % (_MADE[1], body)
+    assert fixed(source, opaque=True)[0] == source
+
+
 def test_a_list_that_is_read_like_a_tensor_raises_as_the_author_wrote() -> None:
     body = lines("lengths = lengths.tolist()", _PACK, "out, _ = self.rnn(packed)", _PADS, "return out")
     subject = model(_MADE[1], body)

@@ -62,6 +62,19 @@ def test_one_graph_serves_whatever_the_data_says(source: str) -> None:
     compiles(after, _INPUTS, scenarios=_TRAINING)
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute")
+def test_a_number_is_read_under_a_transform_of_functions_as_well() -> None:
+    source = _model("return x[:, : int(x[0, 0].abs()) + 1] * 2")
+    subject = register(fixed(source, **_CODE)[0])
+    try:
+        compiled: Any = torch.compile(load(subject).Model(), backend="eager")
+        given = torch.ones(3, dtype=torch.bool), torch.ones(3)
+        slope = torch.func.grad(lambda x: compiled(x, *given).sum())(torch.ones(3, 4))
+    finally:
+        forget(subject)
+    assert slope.tolist() == [[2.0, 2.0, 0.0, 0.0]] * 3
+
+
 def test_rows_of_two_tensors_under_one_mask_are_known_to_be_as_many() -> None:
     source = _model("a = x[mask]", "b = (x + 1)[mask]", "return (a * b).sum(0) + x[0]")
     compiles(fixed(source, **_CODE)[0], [*_INPUTS, _NOTHING], scenarios=_TRAINING)

@@ -9,7 +9,8 @@ compiler does not look inside, fuses nothing with it, and where gradients flow t
 these fixes are a kind of their own, *opaque*, which only `graphmend fix --opaque` or the setting `opaque = true`
 applies, and which is counted apart everywhere. The second run takes what the tensors hold then: autograd notices a
 change in place before the backward pass, but not one through `.data`. What it returns shares no memory with what it
-was given.
+was given. Under `torch.func` and in forward mode, whose derivatives an operator does not have, the graph breaks as
+before.
 
 **Functions.** A function outside of classes that holds such a site, and that returns tensors whose shapes do not
 depend on data, is called as one operator; its body stays. The shapes come from a part of the function that is cut out
@@ -60,9 +61,10 @@ them. It gets the names that they read, and what they read of the instance. They
 into a tensor that nothing else refers to, which the operator copies. What they return may share no memory with what
 they were given, and they may not leave the function in their middle.
 
-**CTC losses.** What torch calls for one has no shape for torch.compile, but the loss of a batch is one element. So
-statements with `F.ctc_loss` or an `nn.CTCLoss` of the instance become one operator, `torch.backends.cudnn.flags` around
-them included; `reduction="none"` breaks the graph as before.
+**CTC losses.** What torch calls for one has no shape for torch.compile, but the loss of a batch is one element, and
+with `reduction="none"` one for each sequence. So statements with `F.ctc_loss` or an `nn.CTCLoss` of the instance become
+one operator, `torch.backends.cudnn.flags` around them included. The header asks for the reduction of a layer, and that
+lengths are tensors: with lists of numbers the graph breaks as before.
 
 **Loops.** `while (x > 1).any():` becomes one operator where each round only computes tensors from tensors and gives the
 names that it binds the shapes and dtypes that they had. That is asked while tracing, by one round of which nothing

@@ -208,7 +208,7 @@ BY_NAME: dict[str, Refused] = {
     **dict.fromkeys(
         (f"{_PACKED}.{name}" for name in ("pack_padded_sequence", "pad_packed_sequence", "pack_sequence")), _PACKS
     ),
-    "torch.nn.functional.ctc_loss": _CTC,
+    **dict.fromkeys(("torch.nn.functional.ctc_loss", "torch.ctc_loss"), _CTC),
     **dict.fromkeys(("torch.sparse_coo_tensor", "torch.sparse_csr_tensor"), _SPARSE),
     **dict.fromkeys(
         (f"torch.{name}" for name in ("manual_seed", "Generator", "get_rng_state", "set_rng_state")), _STATE

@@ -18,6 +18,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.constants import cached_functions
 from graphmend_codemod.rules.proofs.outlining import array_functions, state_updates
+from graphmend_codemod.rules.proofs.outlining.ctc_losses import lengths_asked
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, calling, functions, one_operator, operator_name
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.library_effects import check_gradient
@@ -76,7 +77,8 @@ def _called(site: Site, function: FunctionNode, names: list[str], shapes: Result
         Helper(made, empty_results(shapes, made, takes), after=(name, last)),
         Helper(operator, text, after=(name, last, made)),
     )
-    conditions = ["torch.compiler.is_dynamo_compiling()", asked]
+    lengths = dict.fromkeys(lengths_asked(site, body_of(function), names))
+    conditions = ["torch.compiler.is_dynamo_compiling()", *lengths, asked]
     path = path_before_body(site, _COMMENT, conditions, f"{operator}({', '.join(given)})")
     return Edit((path,), ("torch",), helpers, whole=True)
 
@@ -128,6 +130,7 @@ def method_edit(site: Site) -> Edit:
     parts = ", ".join(f'"{each}"' for each in sorted(effects.read))
     given = [own, f"({parts}{',' if len(effects.read) == 1 else ''})", *names, *numbers_read(site, effects, own)]
     conditions = ["torch.compiler.is_dynamo_compiling()", *([f"type({own}) is {owner}"] if effects.methods else [])]
+    conditions += dict.fromkeys(lengths_asked(site, body_of(function), names))
     conditions.append(call(site, "_fits_an_operator", given, 1).lstrip())
     operator = operator_name(site, function.name)
     path = path_before_body(site, _METHOD, conditions, f"{operator}({', '.join([own, *names])})")

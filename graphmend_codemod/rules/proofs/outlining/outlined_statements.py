@@ -18,7 +18,7 @@ from graphmend_codemod.core.findings import CompilePath, Edit, Helper, Original,
 from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.ctc_losses import holds_ctc_loss
+from graphmend_codemod.rules.proofs.outlining.ctc_losses import holds_ctc_loss, lengths_asked, reduction_of
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
     KNOWS_NAMES,
     OF_A_CLASS,
@@ -300,7 +300,9 @@ class _Region:
         yield from (f"isinstance({name}, (int, float))" for name in self.numbers)
         for name in sorted(self.effects.layers or ()):
             yield f"type({own}.{name}) is {site.torch}.nn.CTCLoss"
-            yield f'{own}.{name}.reduction != "none"'
+            each = reduction_of(site, ast.Attribute(ast.Name(own), name)) == "none"
+            yield f'{own}.{name}.reduction {"==" if each else "!="} "none"'
+        yield from dict.fromkeys(lengths_asked(site, self.statements, self.given))
         if self.effects.methods:
             yield f"type({own}) is {(site.evaluator.scope.class_qualified or '').rpartition('.')[2]}"
         if not self._keeps_state:

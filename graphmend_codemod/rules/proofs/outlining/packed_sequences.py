@@ -23,6 +23,7 @@ from graphmend_codemod.rules.proofs.outlining.packed_statements import (
     PackingCall,
     after,
     before,
+    demand_lengths,
     flattens,
     is_one_name,
     is_plain,
@@ -110,6 +111,8 @@ class _Region:
         self._test = test
         self._pack = self._options(packed.call, ["input", "lengths", "batch_first", "enforce_sorted"], 2)
         self._lengths = lengths_of(site, self._pack["lengths"])
+        if self._lengths is None:
+            demand_lengths(site, self._pack["lengths"])
         pad = ["sequence", "batch_first", "padding_value", "total_length"]
         self._pad = {} if padded is None else self._options(padded.call, pad, 1)
 
@@ -177,7 +180,8 @@ class _Region:
         for name, value in given.items():
             held = isinstance(value, ast.Attribute) and is_one_name([value.value], self._own)
             free = name in names[:plain] or name == "total_length"
-            if not free and not held and not isinstance(value, ast.Constant):
+            signed = value.operand if isinstance(value, ast.UnaryOp) else value
+            if not free and not held and not isinstance(signed, ast.Constant):
                 raise NotProven(f"`{speculation.short(value)}` is no constant")
         if len(set(given) & set(names[:plain])) != plain:
             raise NotProven(f"the arguments of `{speculation.short(call)}` are not known")
@@ -302,13 +306,13 @@ class _Region:
     def _operator(self, operator: str) -> Helper:
         site, own = self._site, self._own
         name, kind = site.text(self._layer), kind_of(site, self._layer) or ""
-        firsts = ", ".join(_text(each.get("batch_first")) for each in (self._pack, self._pad))
+        first = _text(self._pad.get("batch_first"))
         pack = _words(self._pack, ["batch_first", "enforce_sorted"])
         pad = _words(self._pad, ["batch_first", "padding_value"])
         state = {"LSTM": "(h, c)", "RNNBase": "last"}.get(kind, "h")
         whole = self._padded is not None
         steps = "steps, " if whole else ""
-        shapes = f"_packed_shapes({name}, x, {'steps' if whole else 1}, {firsts}){'' if whole else '[1:-1]'}"
+        shapes = f"_packed_shapes({name}, x, lengths, {'steps' if whole else 1}, {first}){'' if whole else '[1:-1]'}"
         source = [
             "@_one_operator(",
             f'    "{self._layer.attr}",',

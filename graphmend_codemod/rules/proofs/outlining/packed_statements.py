@@ -18,7 +18,8 @@ from graphmend_codemod.analysis.patterns import (
     same,
 )
 from graphmend_codemod.analysis.scope import walk
-from graphmend_codemod.analysis.speculation import is_loud_property
+from graphmend_codemod.analysis.speculation import is_loud_property, short
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
 _PACKS, _PADS = "torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pad_packed_sequence"
@@ -45,16 +46,20 @@ def lengths_of(site: Site, given: ast.expr) -> Lengths | None:
     called = given.func if isinstance(given, ast.Call) and not (given.args or given.keywords) else None
     if not isinstance(called, ast.Attribute) or called.attr not in _READS or site.resolve(called) is not None:
         return None
-    tensor = base = called.value
-    while isinstance(base, (ast.Call, ast.Attribute, ast.Subscript)):
-        base = base.func if isinstance(base, ast.Call) else base.value
-    scope = site.evaluator.scope
-    local = isinstance(base, ast.Name) and base.id != scope.self_name and scope.is_local(base.id)
-    if not isinstance(base, ast.Name) or not local or not is_plain(site, tensor):
+    tensor, scope = called.value, site.evaluator.scope
+    names = {part.id for part in walk(tensor) if isinstance(part, ast.Name) and site.resolve(part) is None}
+    if len(names) != 1 or scope.self_name in names or not all(map(scope.is_local, names)) or not is_plain(site, tensor):
         return None
     moved = isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute) and tensor.func.attr == "cpu"
     plain = moved or called.attr == "numpy"  # an array is asked of the CPU alone
-    return Lengths(tensor, base.id, site.text(tensor) if plain else f"{site.operand(tensor)}.cpu()")
+    return Lengths(tensor, names.pop(), site.text(tensor) if plain else f"{site.operand(tensor)}.cpu()")
+
+
+def demand_lengths(site: Site, given: ast.expr) -> None:
+    """NotProven for a call that may give an array of NumPy: no operator takes one."""
+    listed = isinstance(given, ast.Call) and is_name(given.func, "list")
+    if isinstance(given, ast.Call) and not listed and not site.value(given).is_tensor:
+        raise NotProven(f"cannot infer that `{short(given)}` is a Tensor; pass a Tensor of lengths: `.cpu()`")
 
 
 _READS = frozenset({"tolist", "numpy"})

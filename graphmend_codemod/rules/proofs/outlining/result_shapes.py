@@ -15,7 +15,7 @@ from graphmend_codemod.analysis.scope import FunctionNode, parameters, walk, wal
 from graphmend_codemod.analysis.values import BOOL, Value
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.ctc_losses import loss_of_batch
+from graphmend_codemod.rules.proofs.outlining.ctc_losses import ctc_loss
 from graphmend_codemod.rules.proofs.outlining.eager_parts import is_compile_path
 from graphmend_codemod.rules.proofs.outlining.shape_parts import (
     assignments_in,
@@ -108,7 +108,7 @@ class ResultShapes:
         parts = (part for part in walk(node) if id(part) in fine and isinstance(part, ast.Subscript))
         instead = {id(part): made for part in parts if (made := self._stand_in(part)) is not None}
         calls = (part for part in walk(node) if isinstance(part, ast.Call))
-        instead |= {id(part): made for part in calls if (made := loss_of_batch(self._site, part)) is not None}
+        instead |= {id(part): made for part in calls if (made := ctc_loss(self._site, part)) is not None}
         return rebuilt(node, instead) if instead else node
 
     def _unique(self, node: ast.stmt) -> list[ast.stmt] | None:
@@ -305,7 +305,7 @@ class ResultShapes:
                 raise NotProven(f"the size of a result depends on data: `{part.id}`")
             if isinstance(part, ast.Subscript) and id(part) not in fine and not self._is_plain(site, part):
                 raise NotProven(f"the shape of a result may depend on `{speculation.short(part)}`")
-            if isinstance(part, ast.Call) and loss_of_batch(self._site, part) is None:
+            if isinstance(part, ast.Call) and ctc_loss(self._site, part) is None:
                 self._check_call(site, part)
                 like = isinstance(part.func, ast.Attribute) and part.func.attr.endswith("_like")
                 if unsized and not like and not self._is_elementwise(part):

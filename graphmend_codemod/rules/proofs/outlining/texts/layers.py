@@ -322,9 +322,9 @@ def _recurrent_shapes(layer: torch.nn.RNNBase, x: torch.Tensor) -> list:
     return [x.new_empty((*x.shape[:-1], directions * size)), *last]'''
 
 PACKED = '''\
-def _packed_shapes(layer: torch.nn.RNNBase, x: torch.Tensor, steps: int, batch_first: bool, padded_first: bool) -> list:
+def _packed_shapes(layer: torch.nn.RNNBase, x: torch.Tensor, lengths, steps: int, padded_first: bool) -> list:
     """Empty tensors like the results of a recurrent layer on packed sequences, padded again, and their lengths."""
-    batch = x.shape[0 if batch_first else 1]
+    batch = lengths.shape[0] if isinstance(lengths, torch.Tensor) else len(lengths)
     padded = (batch, steps) if layer.batch_first else (steps, batch)
     out, *states = _recurrent_shapes(layer, x.new_empty((*padded, x.shape[-1])))
     out = out if layer.batch_first == padded_first else out.transpose(0, 1)
@@ -353,4 +353,8 @@ def _with_own_gradient(code):
 
 def _longest_in_graph(lengths) -> int:
     """The largest of these lengths in a form that torch.compile keeps in one graph."""
-    return _number_in_graph(lengths.max().long()) if isinstance(lengths, torch.Tensor) else max(lengths)'''
+    if not isinstance(lengths, torch.Tensor):
+        if not any(isinstance(each, torch.Tensor) for each in lengths):
+            return max(lengths)
+        lengths = torch.stack(lengths)
+    return _number_in_graph(lengths.max().long())'''

@@ -86,7 +86,7 @@ def _fraction_in_graph(x):
         return x.item()
     if not x.is_floating_point():
         return _number_as_operator(x)
-    whole, half, other, end = _fraction_as_operator(x)
+    whole, half, other, end = _fraction_as_operator(x.detach())
     scale, edge = 2.0**half, 2.0**end
     return whole * scale * scale + other * edge * edge
 '''
@@ -95,7 +95,7 @@ def _integer_in_graph(x):
     """`int(x)` in a form that torch.compile keeps in one graph, where it is a tensor of one number."""
     if not isinstance(x, {torch}.Tensor) or x.is_complex() or x.numel() != 1:
         return int(x)
-    return _number_as_operator(x)
+    return _number_as_operator(x.detach())
 '''
 _SELECT = '''
 def _masked_select_in_graph(x, mask):

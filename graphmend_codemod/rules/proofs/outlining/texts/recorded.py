@@ -11,6 +11,7 @@ LIKE = '''\
 def _is_like_recorded(x, dtype, rank: int, device: str) -> bool:
     """True for a tensor like those of a recorded run: known while tracing."""
     plain = type(x) in (torch.Tensor, torch.nn.Parameter) and not x.is_meta and not torch.compiler.is_exporting()
+    plain = plain and torch.autograd.forward_ad._current_level < 0  # an operator would drop forward-mode derivatives
     return plain and x.dtype == dtype and x.dim() == rank and x.device.type == device'''
 
 MADE = '''\
