@@ -11,7 +11,14 @@ from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, TypeVar, cast
 
 from graphmend_codemod.analysis.patterns import is_attribute, is_name
-from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import (
+    SCOPES,
+    FunctionNode,
+    dotted,
+    walk_in_layers,
+    walk_scope,
+    with_plain_assignments,
+)
 from graphmend_codemod.core.source import parse_text
 
 Key = tuple[str, int]
@@ -372,8 +379,19 @@ _BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
 
 @lru_cache(maxsize=2)
 def tree_of(text: str) -> ast.Module:
-    """The syntax tree of a whole file, which nobody changes; SourceError if Python cannot parse it."""
-    return parse_text(text)
+    """The syntax tree of a whole file, which nobody changes; SourceError if Python cannot parse it.
+
+    Assignments in its functions are plain (`with_plain_assignments`).
+    """
+    tree = parse_text(text)
+    with_plain_assignments(tree, inside=False)
+    return tree
+
+
+def calls_of(tree: ast.Module) -> ModuleCalls:
+    """The calls in a tree that is used for nothing else: the assignments in its functions become plain."""
+    with_plain_assignments(tree, inside=False)
+    return ModuleCalls(tree)
 
 
 @lru_cache(maxsize=2)

@@ -18,7 +18,7 @@ from graphmend_codemod.analysis.iterated import element_of
 from graphmend_codemod.analysis.likely_tensors import likely_tensors
 from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.program_points import LeaksUnknown, ProgramPoint, State
-from graphmend_codemod.analysis.scope import Scope, bound_in, walk_scope
+from graphmend_codemod.analysis.scope import Scope, annotation_of, bound_in, walk_scope
 from graphmend_codemod.analysis.values import (
     INT64,
     UNKNOWN,
@@ -119,15 +119,13 @@ class Flow:
         leaked = state.leaked | self._leaks(node, state.env)
         if isinstance(node, ast.Assign):
             value = self.evaluator.value(node.value, state.env)
+            said = annotation_of(node)
+            if value.kind is ValueKind.UNKNOWN and said is not None:
+                value = annotated.value_of(annotation_text(self.evaluator, said), self.evaluator.names)
             if self.follow_leaks and value.kind is ValueKind.TENSOR:
                 value = value._replace(roots=gradients.roots(self.evaluator, node.value, state.env))
             for target in node.targets:
                 self._bind(target, value, env)
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            value = self.evaluator.value(node.value, state.env)
-            if value.kind is ValueKind.UNKNOWN:
-                value = annotated.value_of(annotation_text(self.evaluator, node.annotation), self.evaluator.names)
-            self._bind(node.target, value, env)
         elif isinstance(node, ast.AugAssign):
             self._augmented(node, env)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):

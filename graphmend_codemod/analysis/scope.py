@@ -14,6 +14,34 @@ _SCOPES = frozenset(SCOPES)
 _INSIDE = "graphmend_inside"
 """Where a function's tree keeps what a walk through it found: rules and analyses ask again and again."""
 _BOUND = "graphmend_bound"
+_ANNOTATION = "graphmend_annotation"
+_SIMPLE = frozenset({ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.Raise, ast.Assert, ast.Pass})
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
+def with_plain_assignments(node: ast.AST, inside: bool = True) -> None:
+    """Makes `x = y` of each `x: int = y` in the functions of a tree; nothing else has to know two kinds of assignments.
+
+    The annotation stays at hand (`annotation_of`). With `inside` the node itself stands in a function. What stands in
+    the body of a class stays: there an annotation may be a field.
+    """
+    inside = inside and node.__class__ is not ast.ClassDef
+    function = inside or node.__class__ in (ast.FunctionDef, ast.AsyncFunctionDef)
+    for name in _BLOCKS:
+        block = getattr(node, name, None)
+        if not isinstance(block, list):  # `a if b else c` has a body, too
+            continue
+        for place, each in enumerate(block):
+            if each.__class__ is ast.AnnAssign and each.value is not None and function:
+                block[place] = plain = ast.copy_location(ast.Assign([each.target], each.value), each)
+                setattr(plain, _ANNOTATION, each.annotation)
+            elif each.__class__ not in _SIMPLE:
+                with_plain_assignments(each, function)
+
+
+def annotation_of(node: ast.Assign) -> ast.expr | None:
+    """What the author annotates the one target of an assignment with."""
+    return getattr(node, _ANNOTATION, None)
 
 
 def dotted(node: ast.expr) -> str | None:

@@ -10,7 +10,7 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
-from graphmend_codemod.analysis.scope import FunctionNode
+from graphmend_codemod.analysis.scope import FunctionNode, with_plain_assignments
 from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.project.summary.records import FunctionSummary, ModuleSummary
 
@@ -52,10 +52,12 @@ def parse_function(source: SourceFile, function: FunctionSummary) -> FunctionNod
         return None
     body = tree.body[0].body if indented and isinstance(tree.body[0], ast.If) else tree.body
     found = body[0] if len(body) == 1 else None
-    if isinstance(found, (ast.FunctionDef, ast.AsyncFunctionDef)) and found.lineno == function.line:
-        decorated = len(found.decorator_list) == len(function.decorators)
-        return found if decorated and found.name == function.name else None
-    return None
+    if not isinstance(found, (ast.FunctionDef, ast.AsyncFunctionDef)) or found.lineno != function.line:
+        return None
+    if found.name != function.name or len(found.decorator_list) != len(function.decorators):
+        return None
+    with_plain_assignments(found)
+    return found
 
 
 def _first_line(source: SourceFile, function: FunctionSummary) -> int:
@@ -86,4 +88,6 @@ def functions_of(source: SourceFile) -> Iterator[tuple[FunctionNode, str]]:
                 for handler in getattr(node, "handlers", []):
                     yield from visit(handler.body, prefix)
 
-    return visit(source.parse().body, "")
+    tree = source.parse()
+    with_plain_assignments(tree, inside=False)
+    return visit(tree.body, "")

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,29 @@ def test_a_size_that_nothing_explains_is_a_symbol(tmp_path: Path) -> None:
     for seed in range(3):
         x = torch.randn(50, generator=torch.Generator().manual_seed(seed))
         assert torch.allclose(one_graph(found.model(), x), found.model()(x))
+
+
+def test_a_list_that_a_loop_fills_is_taken_in_with_what_makes_and_joins_it(tmp_path: Path) -> None:
+    """How many elements it has the data says: what joins them is behind the loop, the empty list above it."""
+    body = """
+    parts, scale = [], 2
+    for count in (x[:, 0].abs() * 5).int().tolist():
+        parts.append(torch.arange(count) * scale)
+    places = torch.cat(parts)
+    return places + x.sum()
+    """
+    found = recorded(tmp_path, textwrap.dedent(body).strip(), [(3, 4), (5, 4)])
+    assert "2 recorded calls" in found.reasons, found.reasons
+    for rows in (2, 6):
+        x = torch.randn(rows, 4, generator=torch.Generator().manual_seed(rows))
+        assert torch.allclose(one_graph(found.model(), x), found.model()(x))
+
+
+def test_a_list_that_is_given_and_filled_is_left_alone(tmp_path: Path) -> None:
+    before = "KEPT = []"
+    body = "for count in x[:, 0].abs().int().tolist():\n    KEPT.append(torch.arange(count))\nreturn x + len(KEPT)"
+    found = recorded(tmp_path, body, [(3, 4), (5, 4)], before=before)
+    assert found.after == found.before, found.after
 
 
 def test_a_result_that_is_other_than_recorded_raises(tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ from graphmend_codemod.rules.proofs.outlining import loop_outlining
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, head, naming, tensor
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.loop_arguments import without_gradient
-from graphmend_codemod.rules.proofs.outlining.result_shapes import CHOOSE, ResultShapes
+from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes
+from graphmend_codemod.rules.proofs.outlining.shape_parts import CHOOSE
 
 rule = Rule(
     __name__,

@@ -2,8 +2,9 @@
 
 `x.item()`, `int(x.max())`, `x[mask]` and `x.nonzero()` break the graph, for Dynamo does not by default put into it what
 has a value or a size that only the data tells. Two small operators of the module do: one gives the number, the other
-the places that are not zero, and torch.compile has an unbacked symbol for what they give. torchvision's `nms` and
-`batched_nms` get one that calls them, for how many boxes they keep. The graph goes on behind them. The device is
+the places that are not zero, and torch.compile has an unbacked symbol for what they give. `repeat_interleave` gets one
+for its total, where the counts have as many elements as what is repeated. torchvision's `nms` and `batched_nms` get one
+that calls them, for how many boxes they keep. The graph goes on behind them. The device is
 waited for as before, and eager mode runs the author's statement.
 
 Where a branch needs the value, and only behind a test that Python decides (`if self.training:`, `limit is not None and

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis.patterns import all_names, rebinds
-from graphmend_codemod.analysis.scope import SCOPES, parameters, walk, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, parameters, walk, walk_scope, with_plain_assignments
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -235,6 +235,8 @@ def _check_same(statements: Sequence[ast.stmt], text: str) -> None:
         parsed = ast.parse("def f():\n" + text).body
     except SyntaxError:
         parsed = []
+    for each in parsed:
+        with_plain_assignments(each)
     own = [ast.dump(each) for each in parsed[0].body] if parsed and isinstance(parsed[0], ast.FunctionDef) else []
     if len(parsed) != 1 or own != [ast.dump(each) for each in statements]:
         raise NotProven("the source of the loop cannot be moved unchanged")

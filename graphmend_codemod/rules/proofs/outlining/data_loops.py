@@ -22,7 +22,7 @@ from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.outlining import held_functions
 from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, functions, moved, test
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
-from graphmend_codemod.rules.proofs.outlining.result_shapes import READ_DATA
+from graphmend_codemod.rules.proofs.outlining.shape_parts import READ_DATA
 from graphmend_codemod.rules.proofs.outlining.texts.functions import SAME
 
 _COMMENT = "# torch.compile cannot trace this loop: it calls it as one operator."

@@ -18,20 +18,19 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.ctc_losses import ctc_loss
 from graphmend_codemod.rules.proofs.outlining.eager_parts import is_compile_path
 from graphmend_codemod.rules.proofs.outlining.shape_parts import (
+    READ_DATA,
     assignments_in,
     head_of,
     is_container,
     names_bound,
+    names_changed,
     names_filled,
     one_element,
     only_in_place,
+    reads_data,
     rebuilt,
 )
 
-CHOOSE = torch_api.name_set("nonzero argwhere unique unique_consecutive masked_select item tolist numpy")
-_VALUE_SIZED = torch_api.name_set("bincount repeat_interleave one_hot histc")
-READ_DATA = CHOOSE | _VALUE_SIZED
-"""Operators whose results have sizes that data decides, or that give Python values."""
 _SIZED = torch_api.name_set("repeat expand view reshape narrow new_zeros new_ones new_empty new_full")
 _REDUCES = torch_api.name_set("sum mean prod any all max min amax amin std var norm median")
 _BUILTINS = torch_api.name_set("len int float min max abs isinstance tuple list range sum round bool")
@@ -132,11 +131,8 @@ class ResultShapes:
     def _is_mask(self, node: ast.expr) -> bool:
         if not isinstance(node, ast.Name):
             return isinstance(node, ast.Compare)
-        bound = [
-            part.value
-            for part in walk(self._function)
-            if isinstance(part, ast.Assign) and any(is_name(t, node.id) for t in part.targets)
-        ]
+        assigned = assignments_in(self._function)
+        bound = [each.value for each in assigned if any(is_name(target, node.id) for target in each.targets)]
         return bool(bound) and all(map(self._makes_mask, bound))
 
     def _makes_mask(self, node: ast.expr) -> bool:
@@ -172,7 +168,7 @@ class ResultShapes:
             return self._branch(node, needed)
         if leaves:
             raise NotProven(f"a `return` below `{speculation.short(head_of(node))}` depends on data")
-        if filled := sorted(names_filled(node) & needed & self._containers):
+        if filled := sorted(needed & (self._containers & names_filled(node) | self._changed(node))):
             raise NotProven(f"the shape of a result may depend on what is put into `{filled[0]}`")
         if not bound & needed:
             return []
@@ -184,6 +180,12 @@ class ResultShapes:
                 return []
             raise NotProven(f"the shape or dtype of `{changed[0]}` may depend on `{speculation.short(head_of(node))}`")
         raise NotProven(f"the shape of a result may depend on `{speculation.short(node)}`")
+
+    def _changed(self, node: ast.stmt) -> set[str]:
+        """What is not certainly a tensor, into which a statement puts something."""
+        site, scope = self._site.at(node), self._site.evaluator.scope
+        names = {each for each in names_changed(node) if scope.is_local(each)}
+        return {each for each in names if site is None or not site.value(ast.Name(each, ast.Load())).is_tensor}
 
     def _return(self, node: ast.Return, needed: set[str]) -> ast.stmt:
         if node.value is None:
@@ -282,7 +284,7 @@ class ResultShapes:
     def _is_static(self, node: ast.expr, statement: ast.stmt) -> bool:
         """True for a test that Python decides: it asks for a number, a word, None, a type, or a shape."""
         site = self._site.at(statement)
-        if site is None:
+        if site is None or reads_data(site, node):
             return False
         if isinstance(node, ast.BoolOp):
             return all(self._is_static(part, statement) for part in node.values)

@@ -6,8 +6,16 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
+from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import is_name, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk
+from graphmend_codemod.rules.framework.site import Site
+
+CHOOSE = torch_api.name_set("nonzero argwhere unique unique_consecutive masked_select item tolist numpy")
+READ_DATA = CHOOSE | torch_api.name_set("bincount repeat_interleave one_hot histc")
+"""Operators whose results have sizes that data decides, or that give Python values."""
+_NUMBERS = frozenset(f"builtins.{each}" for each in ("int", "float", "bool", "max", "min"))
+_OF_TENSORS = torch_api.RETURNS_TENSOR | frozenset(torch_api.PYTHON_METHODS)
 
 
 def names_bound(node: ast.stmt) -> set[str]:
@@ -40,6 +48,16 @@ def names_filled(node: ast.stmt) -> set[str]:
     return {each.id for each in owners if isinstance(each, ast.Name)}
 
 
+def names_changed(node: ast.stmt) -> set[str]:
+    """Names of what a statement writes an element of, or calls a method of that no tensor has (`found.append(x)`)."""
+    called = [part.func for part in walk(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)]
+    owners = [part.value for part in called if not part.attr.endswith("_") and part.attr not in _OF_TENSORS]
+    owners += [
+        part.value for part in walk(node) if isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load)
+    ]
+    return {each.id for each in owners if isinstance(each, ast.Name)}
+
+
 def is_container(node: ast.expr) -> bool:
     """True for what makes a list, dict or set of Python."""
     made = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
@@ -47,6 +65,16 @@ def is_container(node: ast.expr) -> bool:
         return is_container(node.left) or is_container(node.right)
     called = node.func if isinstance(node, ast.Call) else None
     return isinstance(node, made) or (isinstance(called, ast.Name) and called.id in {"list", "dict", "set", "sorted"})
+
+
+def reads_data(site: Site, node: ast.expr) -> bool:
+    """True for `mask.sum().item() < 3`: the number is one of Python, but no tensor without data has it."""
+    calls = [part for part in walk(node) if isinstance(part, ast.Call)]
+    return any(
+        getattr(each.func, "attr", "") in CHOOSE
+        or (site.resolve(each.func) in _NUMBERS and not all(site.value(given).is_python for given in each.args))
+        for each in calls
+    )
 
 
 def head_of(node: ast.stmt) -> ast.AST:

@@ -35,11 +35,12 @@ from graphmend_codemod.rules.proofs.untraced.evidence import is_number, may_be_m
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 from graphmend_codemod.rules.proofs.untraced.subscripts import bounds
 
-_CHOOSES = re.compile("_(places|nonzero|masked_select)_")
+_CHOOSES = re.compile("_(places|nonzero|masked_select|repeated|repeats)_")
 _READS = {"item": "_number_in_graph", "tolist": "_numbers_in_graph"}
 _CASTS = frozenset({"builtins.int"})
 _SINCE = {
     "_nonzero_fake": "_library.fake_impl.allocate_size",
+    "_repeats_fake": "_library.fake_impl.allocate_size",
     "_fraction_fake": "utils._sympy.functions.FloatPow",
 }
 _HOW_LARGE = frozenset({"shape", "size", "numel"})
@@ -232,12 +233,27 @@ def _found(site: Site, node: ast.Call, name: str | None, owner: ast.expr | None)
     as_tuple = words.pop("as_tuple", None)
     if name == "masked_select" and len(operands) == 2 and not words:
         return f"_masked_select_in_graph({', '.join(map(site.text, operands))})"
+    if name == "repeat_interleave":
+        return _repeated(site, operands, words) if as_tuple is None else None
     known = as_tuple is None or isinstance(as_tuple, ast.Constant)
     if len(operands) != 1 or words or not known or name not in {"nonzero", "argwhere", "where"}:
         return None
     apart = name == "where" or (isinstance(as_tuple, ast.Constant) and bool(as_tuple.value))
     operand = site.text(operands[0])
     return f"_nonzero_as_operator({operand}).unbind(1)" if apart else f"_nonzero_in_graph({operand})"
+
+
+def _repeated(site: Site, operands: Sequence[ast.expr], words: dict[str | None, ast.expr]) -> str | None:
+    """`torch.repeat_interleave(x, repeats, dim=0)`, or of `repeats` alone, whose total is not given."""
+    given = dict(zip(("input", "repeats", "dim"), operands, strict=False)) | words
+    if len(operands) > 3 or set(given) - {"input", "repeats", "dim"} or "input" not in given:
+        return None
+    if set(given) == {"input"}:
+        return f"_repeats_as_operator({site.text(given['input'])})" if site.value(given["input"]).is_tensor else None
+    if "repeats" not in given:
+        return None
+    along = f", dim={site.text(given['dim'])}" if "dim" in given else ""
+    return f"_repeated_in_graph({site.text(given['input'])}, {site.text(given['repeats'])}{along})"
 
 
 def _indexed(site: Site, node: ast.Subscript) -> str | None:

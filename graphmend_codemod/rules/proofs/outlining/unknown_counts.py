@@ -64,6 +64,8 @@ def unanswered(
 def _chosen_from(site: Site, node: ast.expr) -> list[str] | None:
     """The tensors that `x.view(-1)[mask]` and `torch.masked_select(x, mask)` choose from; None if one has no name."""
     given = node.args[:1] if isinstance(node, ast.Call) else [getattr(node, "value", node)]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and site.resolve(node.func) is None:
+        given = [node.func.value]
     names = [part for each in given for part in walk(each) if isinstance(part, ast.Name)]
     values = [(part.id, site.value(part)) for part in names if not site.value(part).is_python]
     return [name for name, _ in values] if values and all(value.is_tensor for _, value in values) else None

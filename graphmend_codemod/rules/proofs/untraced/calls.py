@@ -59,18 +59,22 @@ def found(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
 
 
 def _repeated(site: Site, node: ast.Call, name: str | None) -> Untraced | None:
-    """`x.repeat_interleave(counts, output_size=size)` where `size` may be None."""
+    """`x.repeat_interleave(counts)`, and `x.repeat_interleave(counts, output_size=size)` where `size` may be None."""
+    advice = "manually pass `output_size`, where the total is known"
+    message = "output has a data-dependent shape"
     if name is not None and len(node.args) == 1 and not node.keywords:
-        advice = "manually pass `output_size`, where the total is known"
-        return Untraced(node, "output has a data-dependent shape", advice)
-    counts = next((each for each in node.args[0 if name is None else 1 :][:1]), None)
+        return Untraced(node, message, advice)
+    named = [word.value for word in node.keywords if word.arg == "repeats"]
+    counts = next(iter([*node.args[0 if name is None else 1 :][:1], *named]), None)
     size = keyword(node, "output_size")
-    if counts is None or not isinstance(size, ast.Name) or not site.value(counts).is_tensor:
+    if counts is None or not (site.value(counts).is_tensor or is_given_to_forward(site, counts)):
         return None
-    if size.id not in absent_parameters(site):
+    if size is None and all(word.arg is not None for word in node.keywords):
+        return Untraced(node, message, advice)
+    if not isinstance(size, ast.Name) or size.id not in absent_parameters(site):
         return None
     advice = f"Dynamo traces it where `{size.id}` is a number: pass one at each call"
-    return Untraced(node, f"output has a data-dependent shape where `{size.id}` is None", advice)
+    return Untraced(node, f"{message} where `{size.id}` is None", advice)
 
 
 def read(site: Site, node: ast.Call, called: str | None) -> Untraced | None:

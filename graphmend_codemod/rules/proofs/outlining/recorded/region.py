@@ -126,7 +126,10 @@ class Region:
             for name, fact in old.items():
                 if later.get(_identity(fact), fact) != fact:
                     shown = name.removeprefix("@argument ").removeprefix("global ")
-                    raise NotProven(f"it changed `{shown}` in place in the recorded run")
+                    reason = f"it changed `{shown}` in place in the recorded run"
+                    if each.entry.held.get(name) is None and self._is_made_here(name):
+                        raise KeptObject(reason, before=True)
+                    raise NotProven(reason)
 
     def _check_objects(self, known: SeenCalls) -> None:
         """NotProven where an object that is given changes before the statements: Dynamo puts that off."""
@@ -190,6 +193,10 @@ class Region:
             if id(part) not in own
         )
         return self._is_argument(name) and not stored
+
+    def _is_made_here(self, name: str) -> bool:
+        """True for a variable of the function that is none of its arguments: what made it may be taken in."""
+        return self.site.evaluator.scope.is_local(name) and not self._is_argument(name)
 
     def _is_argument(self, name: str) -> bool:
         return any(each.arg == name for each in parameters(self.site.evaluator.scope.node))
@@ -367,7 +374,9 @@ def _check_given(given: Given) -> None:
 def _check_result(result: Given, shown: str, seen: Sequence[Observation]) -> None:
     forms = {_form(each) for each in result.facts}
     if len(forms) > 1:
-        raise NotProven(f"{shown} was {' and '.join(sorted(forms))} in the recorded run")
+        # What is behind may make one tensor of a list that is as long as the data says.
+        refused = KeptObject if all(each[0] in ("list", "tuple") for each in result.facts) else NotProven
+        raise refused(f"{shown} was {' and '.join(sorted(forms))} in the recorded run")
     for leaf in (leaf for fact in result.facts for leaf in _leaves(fact)):
         if leaf[0] not in (TENSOR, ARRAY) and leaf != ["constant", None]:
             kind = leaf[1] if leaf[0] == "object" else f"a value of Python ({leaf[0]})"

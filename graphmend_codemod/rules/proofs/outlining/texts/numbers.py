@@ -5,6 +5,7 @@ Nothing is imported here: the rules that ask whether a function is one of these 
 
 SCHEMAS = {
     "_nonzero_as_operator": "(Tensor x) -> Tensor",
+    "_repeats_as_operator": "(Tensor repeats) -> Tensor",
     "_number_as_operator": "(Tensor x) -> SymInt",
     "_fraction_as_operator": "(Tensor x) -> (SymInt, SymInt, SymInt, SymInt)",
 }
@@ -35,6 +36,32 @@ def _places_in_graph(mask):
     if not isinstance(mask, {torch}.Tensor) or mask.dtype not in ({torch}.bool, {torch}.uint8) or mask.dim() == 0:
         return (mask,)
     return _nonzero_as_operator(mask).unbind(1)
+'''
+_REPEATS = '''
+{operator}
+def _repeats_as_operator(repeats: {torch}.Tensor) -> {torch}.Tensor:
+    """Each index as often as `repeats` says: how many there are is a symbol in the graph of torch.compile."""
+    return {torch}.repeat_interleave(repeats)
+'''
+_REPEATS_FAKE = """
+@_repeats_as_operator.register_fake
+def _repeats_fake(repeats):
+    if type(repeats.shape[0]) is int and repeats.shape[0] == 0:
+        return repeats.new_empty((0,), dtype={torch}.int64)
+    size = {torch}._library.fake_impl.allocate_size({torch}.library.get_ctx()._shape_env, 0, None)
+    return repeats.new_empty((size,), dtype={torch}.int64)
+"""
+_REPEATED = '''
+def _repeated_in_graph(x, repeats, dim=None):
+    """`torch.repeat_interleave(x, repeats, dim)` in a form that torch.compile keeps in one graph."""
+    if not isinstance(repeats, {torch}.Tensor) or repeats.dim() > 1 or x.dim() == 0:
+        return {torch}.repeat_interleave(x, repeats, dim)
+    x, dim = (x.flatten(), 0) if dim is None else (x, dim)
+    if repeats.dim() == 0 or (type(repeats.shape[0]) is int and repeats.shape[0] == 1):
+        repeats = repeats.reshape(1).expand(x.shape[dim])
+    elif repeats.shape[0] != x.shape[dim]:
+        return {torch}.repeat_interleave(x, repeats, dim)
+    return x.index_select(dim, _repeats_as_operator(repeats))
 '''
 _NUMBER = '''
 {operator}
@@ -138,6 +165,9 @@ TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "_nonzero_in_graph": (_FOUND, ("_nonzero_as_operator", "_nonzero_fake")),
     "_places_in_graph": (_PLACES, ("_nonzero_as_operator", "_nonzero_fake")),
     "_masked_select_in_graph": (_SELECT, ("_places_in_graph", "_nonzero_as_operator", "_nonzero_fake")),
+    "_repeats_as_operator": (_REPEATS, ("_repeats_fake",)),
+    "_repeats_fake": (_REPEATS_FAKE, ()),
+    "_repeated_in_graph": (_REPEATED, ("_repeats_as_operator", "_repeats_fake")),
     "_number_as_operator": (_NUMBER, ("_number_fake",)),
     "_number_fake": (_NUMBER_FAKE, ()),
     "_number_in_graph": (_IN_GRAPH, ("_number_as_operator", "_number_fake")),

@@ -1,0 +1,61 @@
+"""An annotation that says nothing (`x: object = y`) changes no verdict: every rule's examples are judged as without."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from graphmend_codemod.rules.framework.examples import Clean, Declined, Example
+from graphmend_codemod.rules.framework.registry import all_rules
+from tests.tools.fixes import checked, embedded
+
+SOURCES = [
+    pytest.param(embedded(source, each.setup), id=f"{rule.code}-{number}")
+    for rule in all_rules()
+    for number, each in enumerate(rule.examples, 1)
+    if isinstance(each, (Clean, Declined, Example))
+    for source in [each.before if isinstance(each, Example) else each.source]
+]
+
+
+class _Annotated(ast.NodeTransformer):
+    """Annotates what functions assign to one name."""
+
+    def __init__(self) -> None:
+        self.inside = self.count = 0
+        self.outer: set[str] = set()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        before, self.outer = (
+            self.outer,
+            self.outer
+            | {name for part in ast.walk(node) if isinstance(part, (ast.Global, ast.Nonlocal)) for name in part.names},
+        )
+        self.inside += 1
+        self.generic_visit(node)
+        self.inside -= 1
+        self.outer = before
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        target = node.targets[0]
+        if not self.inside or len(node.targets) > 1 or not isinstance(target, ast.Name) or target.id in self.outer:
+            return node
+        self.count += 1
+        return ast.AnnAssign(target, ast.Name("object", ast.Load()), node.value, simple=1)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_verdict_is_that_without_an_annotation(source: str) -> None:
+    tree = ast.parse(source)
+    changed = _Annotated()
+    annotated = ast.unparse(ast.fix_missing_locations(changed.visit(ast.parse(source))))
+    if not changed.count:
+        pytest.skip("nothing is assigned")
+    assert _verdicts(annotated) == _verdicts(ast.unparse(tree))
+
+
+def _verdicts(source: str) -> list[tuple[object, ...]]:
+    found = checked(source, opaque=True).findings
+    return [(each.code, each.span.start_line, each.edit is None, each.safety) for each in found]
