@@ -146,6 +146,9 @@ def test_a_scale_that_takes_a_gradient_is_left_to_the_author() -> None:
         {"inside": "overlap = F.one_hot(target[:, 0].long())[:, 0] * overlap"},
         {"inside": "global calls; calls = None"},
         {"inside": "print(overlap)"},
+        {"inside": "F.relu(pred, True)"},
+        {"inside": "overlap = torch.cholesky_inverse(size) * overlap"},
+        {"inside": "overlap = overlap @ size"},  # work that eager mode skips
         {"rest": "self.last = pred"},
         {"rest": "global calls\n        calls = pred"},
         {"rest": "later = pred\n        self.kept = lambda: later"},
@@ -161,6 +164,24 @@ def test_a_rest_that_does_more_than_compute_is_left_alone(changes: dict[str, str
     after, _ = fixed(source, select=("GM101", "GM102"))
     assert after == source
     assert checked(source, select=("GM101", "GM102")).findings
+
+
+def test_a_function_that_calls_itself_behind_the_branch_is_left_alone() -> None:
+    source = """
+import torch
+
+
+@torch.compile
+def halved(x: torch.Tensor, deep: int = 0):
+    if x.abs().max() < 1:
+        return x * 2
+    if deep > 3:
+        x = x - 1
+    return halved(x / 2, deep + 1)
+"""
+    after, _ = fixed(source)
+    assert after == source
+    assert checked(source).findings
 
 
 def test_functions_of_other_files_are_read(tmp_path: Path) -> None:

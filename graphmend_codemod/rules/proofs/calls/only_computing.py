@@ -21,8 +21,10 @@ from graphmend_codemod.rules.proofs.untraced.other_files import calls_of, define
 
 _DEEP = 6
 _RAISES_BY_DATA = frozenset(
-    """allclose argwhere as_strided binary_cross_entropy bincount cross_entropy ctc_loss data_ptr embedding equal
-    floor_divide fmod gather gcd histc histogram index_add index_copy index_put index_reduce index_select is_nonzero
+    """allclose argwhere as_strided binary_cross_entropy bincount cholesky cholesky_inverse cholesky_solve cross_entropy
+    ctc_loss data_ptr embedding equal floor_divide fmod gather gaussian_nll_loss gcd histc histogram index_add
+    index_copy index_fill index_put index_reduce index_select inverse is_nonzero logdet nanquantile
+    pca_lowrank pinverse quantile svd_lowrank
     item lcm masked_scatter masked_select max_unpool2d multi_margin_loss multilabel_margin_loss nll_loss nonzero one_hot
     put remainder repeat_interleave scatter scatter_add scatter_reduce take take_along_dim tolist unique
     unique_consecutive unravel_index""".split()
@@ -98,7 +100,7 @@ class OnlyComputing:
 
     def follow(self, qualified: str, depth: int) -> None:
         """NotProven unless a function of the project only computes."""
-        if depth > _DEEP:
+        if depth > _DEEP or qualified == f"{self._site.summary.name}.{self._site.function}":
             raise NotProven(f"`{qualified}` calls functions that call further ones")
         name = qualified.rpartition(".")[2]
         for path, write in self._index.writers(name):
@@ -265,7 +267,9 @@ class _Body:
         local = root is None or root.partition(".")[0] in self._locals
         qualified = None if local else self._code.resolve(self._module, node.func)
         if local or (qualified is None and isinstance(node.func, ast.Attribute)):
-            return isinstance(node.func, ast.Attribute) and local and self._operates(node.func.attr, node)
+            return (
+                isinstance(node.func, ast.Attribute) and local and self._operates(node.func.attr, node, node.func.value)
+            )
         if qualified is None:
             return False
         if qualified in _BUILTINS or qualified in _PYTHON or qualified.startswith("math."):
@@ -279,10 +283,13 @@ class _Body:
         self._code.follow(qualified, self._depth)
         return True
 
-    def _operates(self, name: str, call: ast.Call) -> bool:
+    def _operates(self, name: str, call: ast.Call, receiver: ast.expr | None = None) -> bool:
         """An operation of torch that computes, whatever the elements of its arguments are."""
         words = {word.arg for word in call.keywords}
-        return name in _OPERATIONS and not words & {"out", "inplace", "rounding_mode", None}
+        if name not in _OPERATIONS or words & {"out", "inplace", "rounding_mode", None}:
+            return False
+        known = name in aliasing.FRESH or name in aliasing.VIEWS
+        return not (known and aliasing.of_operator(name, call, receiver).writes)
 
     def _divides(self, node: ast.BinOp) -> bool:
         """Integers divided by zero raise: a divisor has to be written out."""

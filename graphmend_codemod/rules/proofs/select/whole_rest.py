@@ -39,7 +39,9 @@ _APART = '''\
 def _gradients_where(condition, given):
     """What is given, with no gradient where the condition does not hold, so that no nan comes back either."""
     return [
-        torch.where(condition, each, each.detach()) if isinstance(each, torch.Tensor) and each.requires_grad else each
+        torch.where(condition.to(each.device), each, each.detach())
+        if isinstance(each, torch.Tensor) and each.requires_grad
+        else each
         for each in given
     ]'''
 _ALIKE = '''\
