@@ -141,8 +141,23 @@ class Evaluator:
             facts = self.scope.class_facts
             if facts and name in facts.methods and name not in facts.properties:
                 return callable_value(facts.methods[name])
-            return UNKNOWN
+            return self.names.tensor(hint=True) if self.holds_parameter(name) else UNKNOWN
         return self._fact_value(fact)
+
+    def holds_parameter(self, name: str) -> bool:
+        """True for an attribute that the class makes a parameter, or that a layer of torch above it has in any case."""
+        if (fact := self.scope.attribute(name)) is not None:
+            return fact.kind is AttributeKind.PARAMETER
+        facts = self.scope.class_facts if name == "weight" else None
+        todo, seen = [*(facts.bases if facts else ())], set[str]()
+        while todo:
+            base = todo.pop()
+            if torch_api.torch_module_class(base) in torch_api.WEIGHTED:
+                return True
+            known = self.scope.index.class_facts(base) if base not in seen else None
+            seen.add(base)
+            todo += known.bases if known is not None else ()
+        return False
 
     def _fact_value(self, fact: AttributeFact) -> Value:
         kind = fact.kind

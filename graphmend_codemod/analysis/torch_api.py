@@ -284,6 +284,13 @@ def torch_function(qualified: str | None) -> str | None:
     return None
 
 
+WEIGHTED = frozenset(
+    """Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d Embedding EmbeddingBag
+    PReLU""".split()
+)
+"""Layers of torch that have a parameter `weight`, however they are constructed."""
+
+
 def torch_module_class(qualified: str | None) -> str | None:
     """`LayerNorm` for `torch.nn.LayerNorm` or `torch.nn.modules.normalization.LayerNorm`, else None."""
     if qualified is None or not qualified.startswith("torch.nn.") or qualified.startswith("torch.nn.functional."):

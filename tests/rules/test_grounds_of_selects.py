@@ -48,7 +48,7 @@ _BRANCHES = {
     ),
     "too much behind the branch": (
         "if x.sum() > 0:\n    return x * 2\n"
-        + "\n".join(f"x = x * {number}.0 + y - x.clamp(0.0, 1.0) * x" for number in range(2, 8))
+        + "\n".join(f"x = x * {number}.0 + y - x.clamp(0.0, 1.0) * x" for number in range(2, 17))
         + "\nreturn x",
         "is too much to compute in any case",
     ),

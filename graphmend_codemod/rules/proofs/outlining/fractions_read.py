@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.calls import keyword
-from graphmend_codemod.analysis.patterns import is_literal
+from graphmend_codemod.analysis.patterns import is_literal, is_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import BOOL, Value, ValueKind, canonical_dtype, is_floating_dtype
 from graphmend_codemod.rules.framework.site import Site
@@ -50,7 +51,7 @@ def whole_at_trace(site: Site, node: ast.expr) -> list[str]:
     They ask for the dtype of the name that the tensor is computed from in ways that keep the dtype.
     """
     plain = True
-    while not isinstance(node, ast.Name):
+    while not (isinstance(node, ast.Name) or _is_own(node, site)):
         operands = [each for each in _operands(site, node) if not isinstance(each, ast.Constant)]
         if len(operands) != 1:
             return []
@@ -59,18 +60,25 @@ def whole_at_trace(site: Site, node: ast.expr) -> list[str]:
     value = site.value(node)
     if (value.dtype or "").startswith("torch.") or value.kind is ValueKind.PYTHON or not _is_read(site, node):
         return []
+    text = site.text(node)
     if value.kind is ValueKind.TENSOR and not value.hint and not value.optional:
-        return [f"not {node.id}.is_floating_point()"]
+        return [f"not {text}.is_floating_point()"]
     if value.kind is not ValueKind.TENSOR and not plain:
-        return []  # it may be a list of tensors
-    return [f"isinstance({node.id}, {site.torch}.Tensor)", f"not {node.id}.is_floating_point()"]
+        # It may be a list of tensors.
+        return [f"not (isinstance({text}, {site.torch}.Tensor) and {text}.is_floating_point())"]
+    return [f"isinstance({text}, {site.torch}.Tensor)", f"not {text}.is_floating_point()"]
 
 
-def _is_read(site: Site, name: ast.Name) -> bool:
-    """True for a name of the function itself that the statement reads whatever happens."""
+def _is_own(node: ast.expr, site: Site) -> TypeGuard[ast.Attribute]:
+    """True for an attribute of the instance."""
+    return isinstance(node, ast.Attribute) and is_name(node.value, site.evaluator.scope.self_name)
+
+
+def _is_read(site: Site, node: ast.Name | ast.Attribute) -> bool:
+    """True for a name of the function, or an attribute, that the statement reads whatever happens."""
     statement = site.place.statement
     parts = [part for part in walk(statement) if isinstance(part, (ast.IfExp, ast.BoolOp, ast.comprehension))]
-    return not parts and site.evaluator.scope.is_local(name.id)
+    return not parts and (isinstance(node, ast.Attribute) or site.evaluator.scope.is_local(node.id))
 
 
 def _is_float(site: Site, node: ast.expr, line: int, depth: int) -> bool:
@@ -83,6 +91,8 @@ def _is_float(site: Site, node: ast.expr, line: int, depth: int) -> bool:
         return bool(above) and _is_float(site, above[-1], above[-1].lineno, depth - 1)
     if isinstance(node, ast.Constant):
         return isinstance(node.value, float)
+    if _is_own(node, site):
+        return site.evaluator.holds_parameter(node.attr)  # it takes a gradient, as a rule
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         return True
     if isinstance(node, ast.Call):

@@ -21,6 +21,7 @@ from graphmend_codemod.rules.proofs.calls.only_computing import OnlyComputing, n
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, split
 from graphmend_codemod.rules.proofs.conditions.type_conditions import tensor_facts
 
+_LARGEST = 200
 _COMMENT = "# What either `return` gives, before it is known which one is taken."
 _MAY_RUN = '''\
 def _both_may_run(given, own) -> bool:
@@ -85,6 +86,8 @@ def _rest(site: Site, node: ast.If) -> list[ast.stmt]:
     rest = list(body[position + 1 :])
     if not rest:
         raise NotProven("nothing follows the branch")
+    if sum(1 for statement in rest for _ in walk(statement)) > _LARGEST:
+        raise NotProven("what the code after the branch computes is too much to compute in any case")
     for statement in rest:
         later = (part for part in walk(statement) if isinstance(part, ast.If))
         if any((where := site.at(each)) is not None and split(where, each.test) is not None for each in later):
