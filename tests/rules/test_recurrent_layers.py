@@ -131,7 +131,7 @@ def test_a_state_that_the_module_holds_or_a_dict_gives() -> None:
     body = (
         "self.hidden = (x.new_zeros(1, 3, 6), x.new_ones(1, 3, 6))\n"
         "        out, self.hidden = self.rnn(x, self.hidden)\n"
-        "        more, _ = self.rnn(out[..., :4], hx=(state['h'].transpose(0, 1).contiguous(), self.hidden[1]))\n"
+        "        more, _ = self.rnn(input=out[..., :4], hx=(state['h'].transpose(0, 1).contiguous(), self.hidden[1]))\n"
         "        return out, more"
     )
     subject = model("self.rnn = nn.LSTM(4, 6, batch_first=True)", body)

@@ -84,7 +84,7 @@ def _condition(site: Site, layer: ast.Attribute, call: ast.Call) -> str:
     for given in arguments(call):
         names.update(dict.fromkeys(names_in(site, given)))
     if not names:
-        raise NotProven(f"cannot infer that `{speculation.short(call.args[0])}` is a Tensor")
+        raise NotProven(f"cannot infer that `{speculation.short(arguments(call)[0])}` is a Tensor")
     kind = kind_of(site, layer)
     own = site.text(layer.value)
     return f'_fits_recurrent({own}, "{layer.attr}", torch.nn.{kind}, {", ".join(names)})'
@@ -92,8 +92,10 @@ def _condition(site: Site, layer: ast.Attribute, call: ast.Call) -> str:
 
 def arguments(call: ast.Call) -> list[ast.expr]:
     """The input and, where it is given, the first state; NotProven for other arguments."""
-    found = [*call.args, *(word.value for word in call.keywords if word.arg == "hx")]
-    if not call.args or len(found) > 2 or len(found) != len(call.args) + len(call.keywords):
+    words = {word.arg: word.value for word in call.keywords}
+    found = [*call.args, *(words[each] for each in ("input", "hx") if each in words)]
+    given = bool(call.args) != ("input" in words)
+    if not given or len(found) > 2 or len(found) != len(call.args) + len(call.keywords):
         raise NotProven(f"`{speculation.short(call)}` has arguments other than the input and the first state")
     return found
 
