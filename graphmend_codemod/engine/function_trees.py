@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
 from graphmend_codemod.analysis.scope import FunctionNode, with_plain_assignments
-from graphmend_codemod.core.source import SourceFile
+from graphmend_codemod.core.source import SourceFile, with_known_statements
 from graphmend_codemod.project.summary.records import FunctionSummary, ModuleSummary
 
 _LONGEST_DECORATORS = 60
@@ -48,6 +48,7 @@ def parse_function(source: SourceFile, function: FunctionSummary) -> FunctionNod
             # Blank lines in front give every node the line that it has in the file.
             blank = "\n" * (first - (2 if indented else 1))
             tree = ast.parse(f"{blank}if 1:\n{text}" if indented else blank + text)
+            tree = with_known_statements(tree, text)
     except (SyntaxError, ValueError):
         return None
     body = tree.body[0].body if indented and isinstance(tree.body[0], ast.If) else tree.body

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from graphmend_codemod.project.catching import catching_modules
 from graphmend_codemod.rules.framework.examples import Example
 from graphmend_codemod.rules.framework.registry import all_rules, rule_by_code
 from tests.project.tools import index_of
-from tests.tools.fixes import embedded, fixed_among
+from tests.tools.fixes import embedded, fixed, fixed_among
 
+_SINCE_3_11 = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python parses `except*` since 3.11")
 _GUARD = """
 import torch
 from torch import nn
@@ -217,6 +219,9 @@ def _finding(project: Path, body: str, tail: str = "") -> str:
         ),
         ("try:\n    x = self.part(x)\nfinally:\n    return x", "finally"),
         ("for part in self.parts:\n    try:\n        x = part(x)\n    finally:\n        break", "finally"),
+        pytest.param(
+            "try:\n    x = self.part(x)\nexcept* ValueError:\n    x = x * 0", "except ValueError", marks=_SINCE_3_11
+        ),
     ],
 )
 def test_a_caller_may_catch_it(tmp_path: Path, body: str, by: str) -> None:
@@ -393,6 +398,16 @@ def test_a_select_under_a_statement_that_catches_is_left_alone(tmp_path: Path, a
     after, reasons = fixed_among(tmp_path, source, {})
     assert after == source
     assert any("in compiled code is not" in reason for reason in reasons)
+
+
+@_SINCE_3_11
+def test_what_is_bound_under_a_group_of_exceptions_is_no_longer_what_it_was() -> None:
+    body = (
+        "y = torch.zeros_like(x)\ntry:\n    y = given\nexcept* ValueError:\n    pass\ny[x > 0] = x[x > 0] * 2\nreturn y"
+    )
+    source = "import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n"
+    source += "    def forward(self, x: torch.Tensor, given):\n        ...\n"
+    assert "isinstance(y, torch.Tensor)" in fixed(embedded(body, source))[0]
 
 
 def test_that_a_package_exports_a_function_does_not_make_anybody_catch_its_exceptions(tmp_path: Path) -> None:

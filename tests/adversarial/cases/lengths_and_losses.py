@@ -3,6 +3,7 @@
 `evaluation/benchmarks/adversarial.py --only 'lengths of packed|kinds of CTC|derivatives ahead' --opaque` compiles them.
 """
 
+import sys
 from typing import Any
 
 from tests.adversarial.case import TWO, Group
@@ -10,6 +11,7 @@ from tests.adversarial.case import TWO, Group
 packed = Group("lengths of packed sequences")
 losses = Group("kinds of CTC losses")
 ahead = Group("derivatives ahead")
+groups = Group("groups of exceptions")
 _X = "torch.arange(60.0).view(3, 5, 4).sin()"
 _Y = "torch.arange(60.0).view(6, 2, 5).sin()"
 _PACK = """\
@@ -110,3 +112,39 @@ for _name, _body in _BODIES.items():
             outside=_AHEAD.format(_forward),
             varied=False,
         )
+
+
+def _g(name: str, body: str, **kw: Any) -> None:
+    groups.add(name, body, varied=False, **kw)
+
+
+_PART = """
+class Part(nn.Module):
+    def forward(self, x):
+        if torch.isnan(x).any():
+            raise ValueError("nan")
+        return x * 2
+"""
+_RUN = """
+def run(part, x):
+    try:
+        return part(x)
+    except* ValueError:
+        x = torch.zeros_like(x)
+    return x
+"""
+if sys.version_info >= (3, 11):
+    _g("caught", "return run(self.part, x)", top=_PART + _RUN, init="self.part = Part()")
+    _g(
+        "caught elsewhere",
+        "return run(self.part, x)",
+        top=f"from other import run\n{_PART}",
+        files={"other.py": f"import torch\n{_RUN}"},
+        init="self.part = Part()",
+    )
+    for _name, _first, _then in (
+        ("another tensor", "torch.zeros_like(x)", "y[x > 0] = x[x > 0] * 2"),
+        ("another dtype", "x > 0", "if y.any():\n    x = x * 2"),
+    ):
+        _bound = f"y = {_first}\ntry:\n    y = self.kept\nexcept* ValueError:\n    pass\n{_then}\nreturn y + x"
+        _g(_name, _bound, init="self.register_buffer('kept', torch.zeros(2, 3))")

@@ -9,7 +9,7 @@ from typing import TypeGuard
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.patterns import is_literal, is_name
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.scope import parameter_names, walk
 from graphmend_codemod.analysis.values import BOOL, Value, ValueKind, canonical_dtype, is_floating_dtype
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.evidence import assigned
@@ -75,8 +75,10 @@ def _is_own(node: ast.expr, site: Site) -> TypeGuard[ast.Attribute]:
 
 
 def _is_read(site: Site, node: ast.Name | ast.Attribute) -> bool:
-    """True for a name of the function, or an attribute, that the statement reads whatever happens."""
+    """True for a parameter, and for a name of the function or an attribute that the statement reads in any case."""
     statement = site.place.statement
+    if isinstance(node, ast.Name) and node.id in parameter_names(site.evaluator.scope.node):
+        return True
     parts = [part for part in walk(statement) if isinstance(part, (ast.IfExp, ast.BoolOp, ast.comprehension))]
     return not parts and (isinstance(node, ast.Attribute) or site.evaluator.scope.is_local(node.id))
 
