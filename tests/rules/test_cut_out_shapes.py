@@ -45,6 +45,22 @@ def test_a_list_that_a_loop_fills_has_no_known_size(bound: str) -> None:
     declined(LIST.replace("BOUND", bound), "put into `found`", opaque=True)
 
 
+SHAPE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, shape: torch.Tensor):
+        LINES
+"""
+
+
+@pytest.mark.parametrize("lines", ["return x.reshape(shape.tolist())", "sizes = shape.tolist(); return x.view(*sizes)"])
+def test_a_list_of_sizes_that_may_hold_minus_one_is_no_list_of_symbols(lines: str) -> None:
+    declined(SHAPE.replace("LINES", lines), "may be -1", opaque=True)
+
+
 @pytest.mark.parametrize("test", ["mask.sum().item() < mask.shape[0]", "int(mask.sum()) < 2", "max(mask.sum(), 1) < 2"])
 def test_a_test_that_reads_a_number_of_the_data_is_not_one_of_python(test: str) -> None:
     found = checked(TEST.replace("TEST", test), opaque=True).findings

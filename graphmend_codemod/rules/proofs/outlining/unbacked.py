@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import elements_of, is_name, is_whole, item_of
+from graphmend_codemod.analysis.patterns import is_name, item_of
 from graphmend_codemod.analysis.scope import dotted, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Helper, Original, Span
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.number_read import plain_number
+from graphmend_codemod.rules.proofs.outlining.chosen_in_graph import found_by, indexed
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
 from graphmend_codemod.rules.proofs.outlining.fractions_read import has_fraction, whole_at_trace
 from graphmend_codemod.rules.proofs.outlining.kept_statistics import only_kept
@@ -28,10 +29,10 @@ from graphmend_codemod.rules.proofs.outlining.texts.numbers import (
     SCHEMAS,
     TEXTS,
 )
-from graphmend_codemod.rules.proofs.outlining.unknown_counts import unanswered
+from graphmend_codemod.rules.proofs.outlining.unknown_counts import as_shape, unanswered
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.calls import sizes
-from graphmend_codemod.rules.proofs.untraced.evidence import is_number, may_be_mask
+from graphmend_codemod.rules.proofs.untraced.evidence import is_number
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 from graphmend_codemod.rules.proofs.untraced.subscripts import bounds
 
@@ -99,6 +100,9 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
         chosen = [node for node, text in written if _CHOOSES.search(text)]
         why, off = unanswered(site, chosen, [node for node, text in written if not _CHOOSES.search(text)])
     reason = f"{why}; manually compute all elements and select with `torch.where`" if why is not None else None
+    shaped = as_shape(site, statement, [node for node, text in written if text.startswith("_numbers_in_graph(")])
+    if shaped is not None:
+        reason = f"{shaped}; manually give the sizes as numbers of Python"
     if fraction is not None:
         why = f"`{short(fraction)}` is no whole number, and the graph breaks where such a number is read"
         reason = f"{why}; manually compute with the tensor instead"
@@ -141,7 +145,7 @@ def _stores(site: Site, statement: ast.stmt) -> Iterator[tuple[ast.expr, str]]:
         return
     for target in statement.targets:
         if isinstance(target, ast.Subscript) and not site.value(statement.value).is_single:
-            text = _indexed(site, target)
+            text = indexed(site, target)
             if text is not None:
                 yield target, text
 
@@ -149,7 +153,7 @@ def _stores(site: Site, statement: ast.stmt) -> Iterator[tuple[ast.expr, str]]:
 def _in_graph(site: Site, node: ast.expr) -> list[tuple[ast.expr, str]]:
     """What is written for a node that reads a number or a size from the data; nothing where a graph cannot carry it."""
     if isinstance(node, ast.Subscript):
-        text = _indexed(site, node)
+        text = indexed(site, node)
         return [(node, text)] if text is not None else _counted(site, bounds(node))
     if not isinstance(node, ast.Call) or any(isinstance(each, ast.Starred) for each in node.args):
         return []
@@ -166,7 +170,7 @@ def _in_graph(site: Site, node: ast.expr) -> list[tuple[ast.expr, str]]:
     name = torch_api.torch_function(called)
     if name == "arange" and len(node.args) > 2 and sum(is_number(site, each) for each in node.args) > 1:
         return []  # its length is a quotient of symbols, which each operator that gets it has to know
-    text = _found(site, node, name, owner)
+    text = found_by(site, node, name, owner)
     return [(node, text)] if text is not None else _counted(site, sizes(node, called))
 
 
@@ -222,64 +226,6 @@ def _counted(site: Site, sizes: Iterable[ast.expr]) -> list[tuple[ast.expr, str]
         return []
     may = [each for each in sizes if not isinstance(each, ast.Constant) and not site.value(each).is_python]
     return [(each, f"_number_in_graph({site.text(each)})") for each in may]
-
-
-def _found(site: Site, node: ast.Call, name: str | None, owner: ast.expr | None) -> str | None:
-    """`nonzero`, and what is spelled otherwise and is the same."""
-    operands = node.args if owner is None else [owner, *node.args]
-    if owner is not None and isinstance(node.func, ast.Attribute):
-        name = node.func.attr
-    words = {word.arg: word.value for word in node.keywords}
-    as_tuple = words.pop("as_tuple", None)
-    if name == "masked_select" and len(operands) == 2 and not words:
-        return f"_masked_select_in_graph({', '.join(map(site.text, operands))})"
-    if name == "repeat_interleave":
-        return _repeated(site, operands, words) if as_tuple is None else None
-    known = as_tuple is None or isinstance(as_tuple, ast.Constant)
-    if len(operands) != 1 or words or not known or name not in {"nonzero", "argwhere", "where"}:
-        return None
-    apart = name == "where" or (isinstance(as_tuple, ast.Constant) and bool(as_tuple.value))
-    operand = site.text(operands[0])
-    return f"_nonzero_as_operator({operand}).unbind(1)" if apart else f"_nonzero_in_graph({operand})"
-
-
-def _repeated(site: Site, operands: Sequence[ast.expr], words: dict[str | None, ast.expr]) -> str | None:
-    """`torch.repeat_interleave(x, repeats, dim=0)`, or of `repeats` alone, whose total is not given."""
-    given = dict(zip(("input", "repeats", "dim"), operands, strict=False)) | words
-    if len(operands) > 3 or set(given) - {"input", "repeats", "dim"} or "input" not in given:
-        return None
-    if set(given) == {"input"}:
-        return f"_repeats_as_operator({site.text(given['input'])})" if site.value(given["input"]).is_tensor else None
-    if "repeats" not in given:
-        return None
-    along = f", dim={site.text(given['dim'])}" if "dim" in given else ""
-    return f"_repeated_in_graph({site.text(given['input'])}, {site.text(given['repeats'])}{along})"
-
-
-def _indexed(site: Site, node: ast.Subscript) -> str | None:
-    """`x[_places_in_graph(mask)]` for `x[mask]`."""
-    parts = elements_of(node.slice)
-    masks = [each for each in parts if may_be_mask(site, each)]
-    if not masks or any(isinstance(each, ast.Starred) for each in parts):
-        return None
-    owner = site.operand(node.value)
-    while parts and is_whole(parts[-1]):
-        parts = parts[:-1]
-    if len(parts) == 1:
-        return f"{owner}[_places_in_graph({site.text(parts[0])})]"
-    inside = [
-        f"*_places_in_graph({site.text(each)})" if any(each is mask for mask in masks) else _index(site, each)
-        for each in parts
-    ]
-    return f"{owner}[({', '.join(inside)})]"
-
-
-def _index(site: Site, node: ast.expr) -> str:
-    """An index as an element of a tuple, in which no slice can be spelled with colons."""
-    if not isinstance(node, ast.Slice):
-        return site.text(node)
-    bounds = ["None" if each is None else site.text(each) for each in (node.lower, node.upper)]
-    return f"slice({', '.join([*bounds, *([site.text(node.step)] if node.step is not None else [])])})"
 
 
 def _can_be_exchanged(statement: ast.stmt, written: Sequence[tuple[ast.expr, str]]) -> bool:

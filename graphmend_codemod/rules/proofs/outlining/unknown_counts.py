@@ -39,6 +39,8 @@ _SIZED = torch_api.name_set(
     resize tile unfold view zeros"""
 )
 """What takes a number for a size."""
+_SHAPED = torch_api.name_set("reshape view expand unflatten")
+"""What takes -1 for a size."""
 _OF_NUMBERS = frozenset({"int", "min", "max", "abs", "round", "item"})
 
 
@@ -59,6 +61,18 @@ def unanswered(
         return asks.why, []
     names = dict.fromkeys(name for base in bases for name in base or ())
     return None, [f"not ({site.torch}.is_grad_enabled() and {name}.requires_grad)" for name in names]
+
+
+def as_shape(site: Site, statement: ast.stmt, lists: Collection[ast.expr]) -> str | None:
+    """Why lists of numbers that the data tells cannot be symbols: `x.reshape(lists)`, where -1 stands for the rest."""
+    nodes = {id(node) for node in lists}
+    names = stored_names(walk(statement)) if nodes else frozenset()
+    for call in (part for part in walk_scope(site.evaluator.scope.node) if nodes and isinstance(part, ast.Call)):
+        given = [each.value if isinstance(each, ast.Starred) else each for each in call.args]
+        whole = any(id(each) in nodes or (isinstance(each, ast.Name) and each.id in names) for each in given)
+        if last_name(call.func) in _SHAPED and whole:
+            return f"a size in `{short(call)}` may be -1, and a symbol for a size is none below 0"
+    return None
 
 
 def _chosen_from(site: Site, node: ast.expr) -> list[str] | None:
