@@ -155,7 +155,7 @@ def _statement(node: ast.stmt, name: str) -> Use:
         return Use.READ
     if isinstance(node, (ast.Return, ast.Raise, ast.Continue, ast.Break)):
         return Use.NEITHER if isinstance(node, (ast.Continue, ast.Break)) else Use.WRITTEN
-    if not isinstance(node, (ast.Assign, ast.AnnAssign)):
+    if not isinstance(node, ast.Assign):
         return Use.NEITHER
     written = any(is_name(part, name) and isinstance(part.ctx, ast.Store) for part in walk_scope(node))
     return Use.WRITTEN if written else Use.NEITHER

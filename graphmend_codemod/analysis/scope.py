@@ -20,7 +20,9 @@ _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 def with_plain_assignments(node: ast.AST, inside: bool = True) -> None:
-    """Makes `x = y` of each `x: int = y` in the functions of a tree; nothing else has to know two kinds of assignments.
+    """Makes `x = y` of each `x: int = y`, and `pass` of each `x: int`, in the functions of a tree.
+
+    So nothing else has to know two kinds of assignments.
 
     The annotation stays at hand (`annotation_of`). With `inside` the node itself stands in a function. What stands in
     the body of a class stays: there an annotation may be a field.
@@ -32,11 +34,19 @@ def with_plain_assignments(node: ast.AST, inside: bool = True) -> None:
         if not isinstance(block, list):  # `a if b else c` has a body, too
             continue
         for place, each in enumerate(block):
-            if each.__class__ is ast.AnnAssign and each.value is not None and function:
-                block[place] = plain = ast.copy_location(ast.Assign([each.target], each.value), each)
-                setattr(plain, _ANNOTATION, each.annotation)
+            if each.__class__ is ast.AnnAssign and function:
+                block[place] = _plain(each)
             elif each.__class__ not in _SIMPLE:
                 with_plain_assignments(each, function)
+
+
+def _plain(node: ast.AnnAssign) -> ast.stmt:
+    """The assignment without its annotation; nothing for `x: int` alone, which binds nothing."""
+    if node.value is None:
+        return ast.copy_location(ast.Pass(), node) if isinstance(node.target, ast.Name) else node
+    plain = ast.copy_location(ast.Assign([node.target], node.value), node)
+    setattr(plain, _ANNOTATION, node.annotation)
+    return plain
 
 
 def annotation_of(node: ast.Assign) -> ast.expr | None:

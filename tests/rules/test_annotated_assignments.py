@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 import pytest
 
+from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.examples import Clean, Declined, Example
 from graphmend_codemod.rules.framework.registry import all_rules
 from tests.tools.fixes import checked, embedded
@@ -19,10 +21,11 @@ SOURCES = [
 ]
 
 
-class _Annotated(ast.NodeTransformer):
-    """Annotates what functions assign to one name."""
+class _Changed(ast.NodeTransformer):
+    """Puts what `change` makes in the place of what functions assign to one name."""
 
-    def __init__(self) -> None:
+    def __init__(self, change: Callable[[ast.Name, ast.Assign], list[ast.stmt]]) -> None:
+        self.change = change
         self.inside = self.count = 0
         self.outer: set[str] = set()
 
@@ -38,24 +41,43 @@ class _Annotated(ast.NodeTransformer):
         self.outer = before
         return node
 
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
         target = node.targets[0]
         if not self.inside or len(node.targets) > 1 or not isinstance(target, ast.Name) or target.id in self.outer:
             return node
         self.count += 1
-        return ast.AnnAssign(target, ast.Name("object", ast.Load()), node.value, simple=1)
+        return self.change(target, node)
+
+
+def _annotated(target: ast.Name, node: ast.Assign) -> list[ast.stmt]:
+    return [ast.AnnAssign(target, ast.Name("object", ast.Load()), node.value, simple=1)]
+
+
+def _after_annotation(target: ast.Name, node: ast.Assign) -> list[ast.stmt]:
+    said = ast.Name("object", ast.Load())
+    return [ast.AnnAssign(ast.Name(target.id, ast.Store()), said, None, simple=1), node]
+
+
+def _after_nothing(target: ast.Name, node: ast.Assign) -> list[ast.stmt]:
+    return [ast.Pass(), node]
+
+
+def _plain(target: ast.Name, node: ast.Assign) -> list[ast.stmt]:
+    return [node]
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_verdict_is_that_without_an_annotation(source: str) -> None:
-    tree = ast.parse(source)
-    changed = _Annotated()
-    annotated = ast.unparse(ast.fix_missing_locations(changed.visit(ast.parse(source))))
+    for annotated, without in ((_annotated, _plain), (_after_annotation, _after_nothing)):
+        assert _verdicts(source, annotated) == _verdicts(source, without)
+
+
+def _verdicts(
+    source: str, change: Callable[[ast.Name, ast.Assign], list[ast.stmt]]
+) -> list[tuple[str, int, bool, Safety]]:
+    changed = _Changed(change)
+    text = ast.unparse(ast.fix_missing_locations(changed.visit(ast.parse(source))))
     if not changed.count:
         pytest.skip("nothing is assigned")
-    assert _verdicts(annotated) == _verdicts(ast.unparse(tree))
-
-
-def _verdicts(source: str) -> list[tuple[object, ...]]:
-    found = checked(source, opaque=True).findings
+    found = checked(text, opaque=True).findings
     return [(each.code, each.span.start_line, each.edit is None, each.safety) for each in found]

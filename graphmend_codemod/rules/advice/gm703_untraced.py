@@ -33,7 +33,7 @@ rule = Rule(
 )
 
 _STATEMENTS = (
-    ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.Assert, ast.With,
+    ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.Assert, ast.With,
 )  # fmt: skip
 
 

@@ -136,7 +136,7 @@ rule = Rule(
     ),
 )
 
-_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return)
 
 
 @rule.on(*_SIMPLE)

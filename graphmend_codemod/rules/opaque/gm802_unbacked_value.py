@@ -66,7 +66,7 @@ rule = Rule(
     ),
 )
 
-_STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
+_STATEMENTS = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return)
 
 
 @rule.on(*_STATEMENTS, lines=untraced.lines)

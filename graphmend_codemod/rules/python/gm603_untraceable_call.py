@@ -81,7 +81,7 @@ rule = Rule(
 )
 
 _STATEMENTS = (
-    ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.With, ast.Assert,
+    ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.With, ast.Assert,
     ast.Raise,
 )  # fmt: skip
 

@@ -76,7 +76,7 @@ _LEAVES = (
 )  # fmt: skip
 
 
-@rule.on(ast.Assign, ast.AnnAssign, ast.Return, ast.Expr, words=("grad", "autograd"), here=True)
+@rule.on(ast.Assign, ast.Return, ast.Expr, words=("grad", "autograd"), here=True)
 def gradient_in_forward(site: Site, statement: ast.stmt) -> Diagnostic | None:
     """`slope = torch.autograd.grad(y, x, torch.ones_like(y))[0]`."""
     calls = [part for part in walk_scope(statement) if isinstance(part, ast.Call) and site.resolve(part.func) == _GRAD]
@@ -116,7 +116,7 @@ class _Gradient:
                 if not taken:
                     continue
                 inner = site.at(statement)
-                if inner is None or not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Return, ast.Expr)):
+                if inner is None or not isinstance(statement, (ast.Assign, ast.Return, ast.Expr)):
                     raise NotProven(f"`{speculation.short(call)}` is another gradient")
                 given = _given(call)
                 names = [_only(given.get(word)) for word in ("outputs", "inputs")]

@@ -49,7 +49,7 @@ rule = Rule(
     ),
 )
 
-_STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
+_STATEMENTS = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return)
 _MAKERS = frozenset({"IntTensor", "LongTensor", "array", "as_tensor", "asarray", "tensor"})
 _END = re.compile(r"\[\s*-\s*1\s*\]\s*\+")
 _TENSOR = re.compile(r"\.\s*(?:as_)?tensor\(")

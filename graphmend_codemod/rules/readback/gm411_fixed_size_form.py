@@ -48,11 +48,11 @@ rule = Rule(
     ),
 )
 
-_STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.Assert)
+_STATEMENTS = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.Assert)
 _KNOWN = "# The size is known without reading the tensor."
 _COMMENT = "# The number stays in its tensor: to read it back would end the graph."
 _WORDS = frozenset({INDEXED, "one_hot", "roll", "tolist", "repeat_interleave", "masked_select", "nonzero", "argwhere"})
-_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return)
 
 
 def _lines(outline: Outline) -> list[int]:

@@ -301,8 +301,6 @@ def _values_of(function: Definition, name: str) -> Iterator[ast.expr | None]:
     for node in walk_scope(function.node):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             plain[id(node.targets[0])] = node.value
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            plain[id(node.target)] = node.value
     if any(each.arg == name for each in parameters(function.node)):
         yield None
     for node in walk_scope(function.node):

@@ -116,7 +116,7 @@ class ModuleMemory:
             lambda: [
                 (part, bound_in(part))
                 for part in walk_scope(function.node)
-                if isinstance(part, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.Match))
+                if isinstance(part, (ast.Assign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.Match))
             ],
         )
 

@@ -153,7 +153,7 @@ def _bound(node: ast.AST) -> Iterator[tuple[ast.expr, set[str]]]:
     if isinstance(node, ast.Assign):
         names = {each.id for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
         yield node.value, names
-    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+    elif isinstance(node, ast.NamedExpr):
         yield node.value, {node.target.id} if isinstance(node.target, ast.Name) else set()
     elif isinstance(node, ast.Match):
         patterns = [part for case in node.cases for part in ast.walk(case.pattern)]

@@ -157,7 +157,7 @@ class NumberUses:
                 self._fail(f"a function nested in `{function.qualname}` uses `{name}`")
             elif isinstance(node.ctx, ast.Load):
                 (self._several if whole else self._number)(function, node, parents)
-            elif whole and not isinstance(parents[id(node)], (ast.Assign, ast.AnnAssign)):
+            elif whole and not isinstance(parents[id(node)], ast.Assign):
                 self._fail(f"`{function.qualname}` binds `{name}` again")
 
     def _several(self, function: Definition, node: ast.Name, parents: Parents) -> None:

@@ -159,7 +159,7 @@ class RegionEffects(NameOrigins):
                 pairs = list(self._of_rounds(node))
             elif isinstance(node, ast.Assign):
                 pairs = [(target, node.value) for target in node.targets]
-            elif isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.comprehension)):
+            elif isinstance(node, (ast.AugAssign, ast.comprehension)):
                 pairs = [(node.target, ast.Constant(None))]
             else:
                 continue
@@ -251,7 +251,7 @@ class RegionEffects(NameOrigins):
             if isinstance(node, ast.Assign) and any(name in _names(target) for target in node.targets):
                 if not (len(node.targets) == 1 and _accumulates(node.value, name)):
                     raise NotProven(f"`{speculation.short(node)}` may change the dtype or shape of `{name}`")
-            elif isinstance(node, (ast.For, ast.comprehension, ast.AnnAssign)) and name in _names(node.target):
+            elif isinstance(node, (ast.For, ast.comprehension)) and name in _names(node.target):
                 raise NotProven(f"`{speculation.short(node)}` binds `{name}`")
 
 

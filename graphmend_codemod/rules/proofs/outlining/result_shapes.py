@@ -172,7 +172,7 @@ class ResultShapes:
             raise NotProven(f"the shape of a result may depend on what is put into `{filled[0]}`")
         if not bound & needed:
             return []
-        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+        if isinstance(node, ast.Assign):
             return self._assignment(node, needed)
         if isinstance(node, (ast.If, ast.For, ast.While, ast.AugAssign)):
             changed = [name for name in sorted(bound & needed) if not self._keeps_shape(node, name)]
@@ -252,13 +252,11 @@ class ResultShapes:
         needed |= after | other | all_names(node.test)
         return [ast.If(node.test, body or [ast.Pass()], orelse)]
 
-    def _assignment(self, node: ast.Assign | ast.AnnAssign, needed: set[str]) -> list[ast.stmt]:
-        assert node.value is not None
+    def _assignment(self, node: ast.Assign, needed: set[str]) -> list[ast.stmt]:
         made = self._unique(node)
         stand_in = self._stand_in(node.value)
         if made is None:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            made = [ast.Assign(list(targets), self._exchanged(node.value) if stand_in is None else stand_in)]
+            made = [ast.Assign(list(node.targets), self._exchanged(node.value) if stand_in is None else stand_in)]
             if stand_in is None:
                 self._check(node.value, node, unsized=not names_bound(node).isdisjoint(self._unsized))
         needed -= names_bound(node)

@@ -31,7 +31,7 @@ _COMMENT = "# torch.compile cannot trace this method: it calls it as one operato
 _DECORATORS = frozenset({"torch.no_grad", "torch.jit.ignore", "torch.jit.unused"})
 _CONTAINERS = ("builtins.", "collections.")
 _TENSORS = frozenset({AttributeKind.BUFFER, AttributeKind.PARAMETER})
-_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return)
 _SCHEMA = "(Tensor[] held, Tensor[] given, int number) -> Tensor[]"
 
 

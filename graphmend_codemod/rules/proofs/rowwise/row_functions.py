@@ -119,8 +119,6 @@ class RowFunctions(RowExpressions):
             held = self.value(node.value)
             for target in node.targets:
                 self.bind(target, held, node)
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            self.bind(node.target, self.value(node.value), node)
         elif isinstance(node, ast.AugAssign):
             self._augmented(node)
         elif isinstance(node, ast.If):

@@ -159,10 +159,7 @@ def bound_by(statement: ast.stmt) -> list[tuple[str, ast.expr]]:
 
     `a, b = x.max(dim=1)` binds `a` to the first element.
     """
-    if isinstance(statement, ast.AnnAssign) and statement.value is not None:
-        targets: list[ast.expr] = [statement.target]
-    else:
-        targets = statement.targets if isinstance(statement, ast.Assign) else []
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
     value = getattr(statement, "value", None)
     if len(targets) != 1 or value is None:
         return []

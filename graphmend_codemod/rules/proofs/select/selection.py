@@ -47,8 +47,6 @@ def assignments(body: Sequence[ast.stmt]) -> tuple[Assignment, ...]:
         if isinstance(statement, ast.Pass):
             continue
         targets = statement.targets if isinstance(statement, ast.Assign) else []
-        if isinstance(statement, ast.AnnAssign) and statement.value is not None:
-            targets = [statement.target]  # nobody evaluates the annotation of a variable
         value = getattr(statement, "value", None)
         if len(targets) != 1 or not isinstance(targets[0], ast.Name) or value is None:
             raise NotProven(_why_no_assignment(statement))

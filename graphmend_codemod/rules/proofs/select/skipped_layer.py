@@ -213,7 +213,7 @@ class _Region:
     def _is_bound(self, name: str) -> bool:
         """True for a local that a statement before the loop certainly binds."""
         before = [each for block, position in self.site.place.blocks for each in block[:position]]
-        return any(isinstance(each, (ast.Assign, ast.AnnAssign)) and name in _stores(each) for each in before)
+        return any(isinstance(each, ast.Assign) and name in _stores(each) for each in before)
 
 
 class _Path:
@@ -341,6 +341,6 @@ def _exposed(statements: Sequence[ast.stmt]) -> set[str]:
         if isinstance(statement, ast.AugAssign):
             read |= _stores(statement)
         found |= read - bound
-        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        if isinstance(statement, ast.Assign):
             bound |= _stores(statement)
     return found
