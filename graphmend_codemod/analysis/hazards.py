@@ -6,6 +6,7 @@ import ast
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import shape_needs
+from graphmend_codemod.analysis.scope import as_written
 from graphmend_codemod.analysis.shape_needs import ShapeNeed
 
 
@@ -50,5 +51,5 @@ FREE = Hazards()
 
 def short(node: ast.AST, limit: int = 60) -> str:
     """Source text of a node for a message, on one line."""
-    text = " ".join(ast.unparse(node).split())
+    text = " ".join(ast.unparse(as_written(node)).split())
     return text if len(text) <= limit else text[: limit - 3] + "..."

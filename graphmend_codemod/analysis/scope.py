@@ -14,7 +14,7 @@ _SCOPES = frozenset(SCOPES)
 _INSIDE = "graphmend_inside"
 """Where a function's tree keeps what a walk through it found: rules and analyses ask again and again."""
 _BOUND = "graphmend_bound"
-_ANNOTATION = "graphmend_annotation"
+_WRITTEN = "graphmend_written"
 _SIMPLE = frozenset({ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.Raise, ast.Assert, ast.Pass})
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
@@ -24,8 +24,8 @@ def with_plain_assignments(node: ast.AST, inside: bool = True) -> None:
 
     So nothing else has to know two kinds of assignments.
 
-    The annotation stays at hand (`annotation_of`). With `inside` the node itself stands in a function. What stands in
-    the body of a class stays: there an annotation may be a field.
+    What the author wrote stays at hand (`as_written`). With `inside` the node itself stands in a function. What stands
+    in the body of a class stays: there an annotation may be a field.
     """
     inside = inside and node.__class__ is not ast.ClassDef
     function = inside or node.__class__ in (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -42,16 +42,26 @@ def with_plain_assignments(node: ast.AST, inside: bool = True) -> None:
 
 def _plain(node: ast.AnnAssign) -> ast.stmt:
     """The assignment without its annotation; nothing for `x: int` alone, which binds nothing."""
-    if node.value is None:
-        return ast.copy_location(ast.Pass(), node) if isinstance(node.target, ast.Name) else node
-    plain = ast.copy_location(ast.Assign([node.target], node.value), node)
-    setattr(plain, _ANNOTATION, node.annotation)
-    return plain
+    plain: ast.stmt
+    if node.value is not None:
+        plain = ast.Assign([node.target], node.value)
+    elif isinstance(node.target, ast.Name):
+        plain = ast.Pass()
+    else:
+        return node
+    setattr(plain, _WRITTEN, node)
+    return ast.copy_location(plain, node)
+
+
+def as_written(node: ast.AST) -> ast.AST:
+    """A node as the author wrote it: with the annotation of an assignment that has one."""
+    return getattr(node, _WRITTEN, node)
 
 
 def annotation_of(node: ast.Assign) -> ast.expr | None:
     """What the author annotates the one target of an assignment with."""
-    return getattr(node, _ANNOTATION, None)
+    written = as_written(node)
+    return written.annotation if isinstance(written, ast.AnnAssign) else None
 
 
 def dotted(node: ast.expr) -> str | None:

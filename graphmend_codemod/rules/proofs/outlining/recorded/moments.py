@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from graphmend_codemod.analysis.scope import as_written
 from graphmend_codemod.core.settings import SeenCalls
 from graphmend_codemod.rules.framework.site import Site
 
@@ -86,6 +87,7 @@ def key_of(statement: ast.stmt) -> str:
             return [plain(each) for each in node]
         if not isinstance(node, ast.AST):
             return node
+        node = as_written(node)
         fields = [(name, plain(each)) for name, each in ast.iter_fields(node) if each is not None and each != []]
         return [type(node).__name__, fields]
 
