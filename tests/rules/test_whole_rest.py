@@ -166,6 +166,14 @@ def test_a_rest_that_does_more_than_compute_is_left_alone(changes: dict[str, str
     assert checked(source, select=("GM101", "GM102")).findings
 
 
+@pytest.mark.parametrize("result", ["loss, weight", "[loss]", "{'loss': loss}", "0"])
+def test_what_is_no_tensor_is_not_selected(result: str) -> None:
+    source = model().rstrip().removesuffix("return loss") + f"return {result}\n"
+    assert fixed(source, select=("GM101", "GM102"))[0] == source
+    early = model().replace("return (pred * weight).sum()", f"return {result.replace('loss', 'pred')}")
+    assert fixed(early, select=("GM101", "GM102"))[0] == early
+
+
 def test_a_function_that_calls_itself_behind_the_branch_is_left_alone() -> None:
     source = """
 import torch

@@ -76,6 +76,8 @@ def early_return(site: Site, node: ast.If) -> Diagnostic | None:
         return None
     message = f"data-dependent early return: `{speculation.short(node.test)}`"
     if not all(map(bound_by, before)):
+        if not whole_rest.is_taken(node):
+            return None
         with contextlib.suppress(NotProven):
             return Diagnostic(message, edit=whole_rest.edit(site, node, condition))
         return None

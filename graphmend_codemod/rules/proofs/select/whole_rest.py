@@ -88,6 +88,9 @@ def _rest(site: Site, node: ast.If) -> list[ast.stmt]:
         raise NotProven("nothing follows the branch")
     if sum(1 for statement in rest for _ in walk(statement)) > _LARGEST:
         raise NotProven("what the code after the branch computes is too much to compute in any case")
+    last = rest[-1]
+    if isinstance(last, ast.Return) and not _may_be_tensor(last.value):
+        raise NotProven("what is returned is no tensor")
     for statement in rest:
         later = (part for part in walk(statement) if isinstance(part, ast.If))
         if any((where := site.at(each)) is not None and split(where, each.test) is not None for each in later):
@@ -228,4 +231,9 @@ def _written(site: Site, node: ast.If, condition: Condition, asked: Sequence[str
 def is_taken(node: ast.If) -> bool:
     """True for a branch that ends in `return` of something that may be a tensor."""
     end = node.body[-1]
-    return isinstance(end, ast.Return) and end.value is not None and not isinstance(end.value, ast.Constant)
+    return isinstance(end, ast.Return) and _may_be_tensor(end.value)
+
+
+def _may_be_tensor(value: ast.expr | None) -> bool:
+    written_out = (ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.JoinedStr, ast.ListComp)
+    return value is not None and not isinstance(value, written_out)
