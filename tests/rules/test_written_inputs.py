@@ -109,6 +109,13 @@ JOINED = {
     "read before the same is written": ("y = x * scale.exp()\n        scale[x > 2.0] = 0.0", "y = y + scale"),
     "the same is written again": ("scale[x > 2.0] = 0.0", "y = x * (scale + 1.0).exp()"),
     "a slice is written again": ("self.scale[:1] = 0.5", "y = x * (self.scale + 1.0).exp()"),
+    "new data": ("y = x * self.scale.exp()", "self.scale.data = self.scale.data * 2.0"),
+    "new data above": ("self.scale.data = x.detach() * 2.0", "y = x * self.scale.exp()"),
+    "the data of an argument": ("y = x * scale.exp()", "scale.data.add_(1.0)"),
+    "an argument transposed": ("y = x * scale.exp()", "scale.T.add_(1.0)"),
+    "an element below that is read below": ("y = x * 2.0", "self.scale[0] = y.detach().mean()\n        y = y * self.scale"),
+    "a slice below that is read below": ("y = x * 2.0", "self.scale[1:].add_(1.0)\n        y = y * self.scale.clone()"),
+    "chosen elements below": ("y = x * 2.0", "scale.index_fill_(0, x.long(), 1.0)\n        y = y * scale.exp()"),
     "both above": ("y = self.scale[[2, 0, 1]].detach()\n        self.scale.mul_(0.5)", "y = x * y"),
     "both in one call": ("y = self.halved()", "y = x * y"),
     "an attribute that is made of what is written": (
@@ -348,12 +355,18 @@ def test_gradients_are_those_of_eager_mode_where_the_backward_pass_is_traced(cas
     torch.testing.assert_close(gradients[1], gradients[0])
 
 
-@pytest.mark.parametrize("between", [SELECT, "self.scale[x.argmax()] = 0.5"], ids=["above", "by the fix"])
+AROUND = {
+    "above": (*JOINED["a slice is written again"], SELECT),
+    "by the fix": ("y = x", JOINED["a slice is written again"][1], "self.scale[x.argmax()] = 0.5"),
+    "below": (*JOINED["an element below that is read below"], SELECT),
+}
+
+
+@pytest.mark.parametrize(("above", "below", "between"), AROUND.values(), ids=AROUND)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_gradient_leaves_alone_what_a_statement_wrote_before(between: str) -> None:
+def test_a_gradient_leaves_alone_what_a_statement_wrote(above: str, below: str, between: str) -> None:
     module = types.ModuleType("written_inputs_subject")
-    above, below = JOINED["a slice is written again"]
-    source = fixed(_source(above if between is SELECT else "y = x", below, between=between))[0]
+    source = fixed(_source(above, below, between=between))[0]
     assert "not torch.is_grad_enabled()" in source
     exec(compile(source, "subject.py", "exec"), vars(module))
     eager = module.Model()

@@ -20,7 +20,7 @@ SHARING = aliasing.VIEWS | aliasing.BUILTINS_SHARING | aliasing.IN_PLACE_ARGUMEN
 _INITIALISES = frozenset({"__init__", "_init_weights", "init_weights", "reset_parameters"})
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LOOKS_WRITTEN = re.compile(
-    r"\w_\b|\w__\(|\bsetitem\b|\bi(?:add|mul|sub|truediv)\b|\]|[-+*/%@&|^<>]=|\b(?:out|inplace|running_mean|True|batch_norm)\b"
+    r"\w_\b|\w__\(|\bsetitem\b|\bi(?:add|mul|sub|truediv)\b|\]|[-+*/%@&|^<>]=|\.data\s*=|\b(?:out|inplace|running_mean|True|batch_norm)\b"
 )
 """What every line spells that may write a tensor in place, or a line of such a statement."""
 _LOOKS_HANDED = re.compile(r"\w_(?:[\"',)\]]|$)|\bsetitem\b|\bi(?:add|mul|sub|truediv)\b")
@@ -112,6 +112,8 @@ def _written_names(node: ast.AST, buffers: Collection[str]) -> Iterator[str]:
     elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
         plain = isinstance(node.slice, (ast.Constant, ast.Attribute)) and last_name(node.value) not in buffers
         written = [] if plain and held_name(node.value) is None else [node.value]
+    elif isinstance(node, ast.Attribute) and node.attr == "data" and not isinstance(node.ctx, ast.Load):
+        written = [node.value]
     for each in written:
         roots: list[ast.AST] = [each]
         for inner in roots:

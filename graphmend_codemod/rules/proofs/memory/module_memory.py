@@ -34,6 +34,7 @@ _OVERLAPPING = frozenset("expand expand_as broadcast_to broadcast_tensors unfold
 _REGISTERS = frozenset({"register_buffer", "register_parameter"})  # keep a tensor and leave it as it is
 _PARTS = frozenset({"data", "real", "imag"})
 """Attributes of a tensor that are its elements: who assigns them writes into the tensor, or gives it other memory."""
+_VIEWS = _PARTS | {"T", "mT", "H", "mH"}
 _MAY_WRITE = (ast.Call, ast.AugAssign, ast.Subscript, ast.Attribute, *SCOPES)
 Link = tuple[Store | ast.Call | ast.AugAssign, set[str], set[str]]
 T = TypeVar("T")
@@ -380,6 +381,8 @@ class ModuleMemory:
         if isinstance(node, ast.Name):
             return {node.id} - {"self"}
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.attr in _VIEWS and node.value.id != "self":
+                return {node.value.id}
             return set() if node.attr in aliasing.WITHOUT_MEMORY else {ast.unparse(node)}
         parts = aliasing.shared_parts(node, lambda call: self._effect(function, call), self._sequences(function))
         own = {"self.?"} if any(is_name(each, "self") for each in parts) else set()

@@ -100,10 +100,12 @@ class _Joined:
         above = [each for each in apart_from_it if each.line < own.start or _is_in(loops, each.line)]
         below = self._after(function, at, at.lineno)
         read = self._used(function, at) if every else []
-        later = self._below(function, at) if above or here else []
+        parts = [each for each in below if _is_part(each.part)]
+        later = self._below(function, at) if above or here or parts else []
         lasting = [*above, *here]
         pairs = ((one, other) for one, other in product(later, lasting) if not _is_made_anew(function, one, other))
-        for one, other in (*product(read, below), *pairs, *_given_on(function, read, above)):
+        again = ((one, other) for one, other in product(later, parts) if other.line < one.line)
+        for one, other in (*product(read, below), *pairs, *again, *_given_on(function, read, above)):
             found = self._common(function, one.names, other.names)
             if found is not None and not self._apart(function, one.statement, other.statement):
                 return found
@@ -312,6 +314,16 @@ class _Joined:
             elif root in given:
                 found |= self._access(caller, call, self._memory.sources(caller, given[root])).names
         return frozenset(found)
+
+
+def _is_part(node: ast.AST | None) -> bool:
+    """True for what writes some elements of a tensor: `x[1] = 0`, `x[:2].add_(1)`, `x.index_fill_(0, i, 1)`."""
+    if isinstance(node, ast.AugAssign):
+        return dotted(node.target) is None
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return isinstance(node, ast.Subscript)
+    some = node.func.attr.startswith(("index_", "scatter_", "masked_"))
+    return node.func.attr.endswith("_") and (some or dotted(node.func.value) is None)
 
 
 def _given_on(
