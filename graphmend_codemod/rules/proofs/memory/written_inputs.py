@@ -99,6 +99,8 @@ class _Joined:
         loops = self._loops_around(function, at)
         above = [each for each in apart_from_it if each.line < own.start or _is_in(loops, each.line)]
         below = self._after(function, at, at.lineno)
+        # What a fix of the statement does with `x.data = y` in it, it proves itself (GM105).
+        below = [each for each in below if each.line not in own or not isinstance(each.part, ast.Attribute)]
         read = self._used(function, at) if every else []
         parts = [each for each in below if _is_part(each.part)]
         later = self._below(function, at) if above or here or parts else []
