@@ -9,8 +9,9 @@ from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.core.settings import SeenCalls
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.recorded.facts import KeptObject
 from graphmend_codemod.rules.proofs.outlining.recorded.moments import is_another, lines_of, seen
-from graphmend_codemod.rules.proofs.outlining.recorded.region import KeptObject, Region
+from graphmend_codemod.rules.proofs.outlining.recorded.region import Region
 from graphmend_codemod.rules.proofs.outlining.recorded.text import edit as edit_of
 
 _FURTHER = 8

@@ -12,14 +12,22 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.settings import SeenCalls
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.recorded.facts import (
+    CHANGING,
+    MEMORY,
+    KeptObject,
+    check_given,
+    check_result,
+    check_settled,
+    identity_of,
+    tensors_of,
+)
 from graphmend_codemod.rules.proofs.outlining.recorded.moments import (
-    ARRAY,
     AUTOGRAD,
     OWNER,
     RESULT,
     TENSOR,
     Fact,
-    Observation,
     observations,
     owner_changes,
 )
@@ -31,17 +39,7 @@ _LEAVES = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast
 _KNOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec", "super", "__class__"})
 _CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.set_grad_enabled", "torch.autocast"})
 _SETTINGS = frozenset({"int", "float", "str", "constant"})
-_PLAIN = frozenset({"int", "float", "str", "constant", "dtype", "device"})
 _RECURRENT = frozenset(f"torch.nn.modules.rnn.{each}" for each in ("RNN", "GRU", "LSTM"))
-
-
-class KeptObject(NotProven):
-    """A result, or with `before` something that is read, is an object that a graph cannot hold: the statements
-    before or behind may take it in."""
-
-    def __init__(self, reason: str, *, before: bool = False) -> None:
-        super().__init__(reason)
-        self.before = before
 
 
 class Region:
@@ -122,9 +120,9 @@ class Region:
                 raise NotProven("it changed the instance in the recorded run")
             if old.get(OWNER, [0, 0, 0, 0])[3] != each.entry.held.get(OWNER, [0, 0, 0, 0])[3]:
                 raise NotProven("parameters of the instance changed before it in the recorded run")
-            later = {_identity(fact): fact for fact in new.values()}
+            later = {identity_of(fact): fact for fact in new.values()}
             for name, fact in old.items():
-                if later.get(_identity(fact), fact) != fact:
+                if later.get(identity_of(fact), fact) != fact:
                     shown = name.removeprefix("@argument ").removeprefix("global ")
                     reason = f"it changed `{shown}` in place in the recorded run"
                     if each.entry.held.get(name) is None and self._is_made_here(name):
@@ -137,8 +135,8 @@ class Region:
             raise NotProven("the instance changed in the recorded run, and an operator would see what was before")
         for given in self.given:
             for fact, each in zip(given.facts, self.seen, strict=True):
-                entry = {_identity(one): one for one in each.entry.held.values()}
-                if given.kind == "object" and entry.get(_identity(fact), fact) != fact:
+                entry = {identity_of(one): one for one in each.entry.held.values()}
+                if given.kind == "object" and entry.get(identity_of(fact), fact) != fact:
                     raise NotProven(f"`{given.text}` changed before it in the recorded run")
 
     def _stored(self) -> dict[str, None]:
@@ -175,9 +173,9 @@ class Region:
             given = Given(name, facts)
             if given.kind == "object" and name != scope.self_name and not self._is_from_outside(name):
                 raise KeptObject(f"`{name}` is an object that the function makes", before=True)
-            if given.kind in _CHANGING and name in self.stored and not self._is_argument(name):
+            if given.kind in CHANGING and name in self.stored and not self._is_argument(name):
                 raise KeptObject(f"`{name}` is bound again, and what it held before may change", before=True)
-            _check_given(given)
+            check_given(given)
             yield given
 
     def _is_from_outside(self, name: str) -> bool:
@@ -282,7 +280,7 @@ class Region:
         """Numbers, flags and words of the instance that the statements read."""
         for given in self._read() if self.owner is not None else ():
             if all(each is not None and each[0] in _SETTINGS for each in given.facts):
-                _check_settled(given)
+                check_settled(given)
                 yield given
 
     def _results(self) -> Iterator[Given]:
@@ -297,7 +295,7 @@ class Region:
     def _check_memory(self) -> None:
         """An operator gives each result memory of its own: what is written into one later is in no other."""
         for every in zip(*(each.facts for each in self.results), strict=True):
-            memory = [one[_MEMORY[one[0]]] for fact in every for one in tensors_of(fact)]
+            memory = [one[MEMORY[one[0]]] for fact in every for one in tensors_of(fact)]
             if len(set(memory) - {-1}) < len(memory) - memory.count(-1):
                 raise KeptObject("what it gives shared memory, in the recorded run")
 
@@ -307,17 +305,8 @@ class Region:
         if any(each is None for each in facts):
             raise KeptObject(f"{shown} was not bound in every call of the recorded run")
         result = Given(name, tuple(each for each in facts if each is not None))
-        _check_result(result, shown, self.seen)
+        check_result(result, shown, self.seen)
         return result
-
-
-def tensors_of(fact: Fact) -> Iterator[Fact]:
-    """The facts of the tensors and arrays in a result, in order."""
-    if fact[0] in ("list", "tuple"):
-        for each in fact[1]:
-            yield from tensors_of(each)
-    elif fact[0] in (TENSOR, ARRAY):
-        yield fact
 
 
 def _is_bound_inside(statements: Sequence[ast.stmt], name: str) -> bool:
@@ -346,71 +335,3 @@ def _check_traced(name: str, fact: Fact) -> None:
         raise NotProven(
             f"`{name}` is a recurrent layer, and Dynamo breaks the graph where its parameters are handed over"
         )
-
-
-def _check_settled(given: Given) -> None:
-    """NotProven for what was of several kinds, and for a text that is none of the words that a trace keeps."""
-    kinds = {each[0] for each in given.facts}
-    if len(kinds) > 1:
-        raise NotProven(f"`{given.text}` was {' and '.join(sorted(kinds))} in the recorded run")
-    if any(leaf == ["str"] for fact in given.facts for leaf in _leaves(fact)):
-        raise NotProven(f"`{given.text}` was a text, of which the trace keeps nothing")
-
-
-def _check_given(given: Given) -> None:
-    _check_settled(given)
-    if given.kind in ("list", "tuple"):
-        lengths = {len(each[1]) for each in given.facts}
-        inner = {one[0] for each in given.facts for one in each[1]}
-        if len(lengths) > 1 or (inner - {TENSOR} and inner - _PLAIN):
-            raise KeptObject(f"`{given.text}` is a {given.kind} that an operator cannot take", before=True)
-    elif given.kind == "object" and any(str(each[1]).startswith("numpy.") for each in given.facts):
-        # Dynamo would hand the operator the value of the first call.
-        raise KeptObject(f"`{given.text}` was a number of NumPy's", before=True)
-    elif given.kind == "other tensor":
-        raise NotProven(f"`{given.text}` is a tensor of a class or layout of its own")
-
-
-def _check_result(result: Given, shown: str, seen: Sequence[Observation]) -> None:
-    forms = {_form(each) for each in result.facts}
-    if len(forms) > 1:
-        # What is behind may make one tensor of a list that is as long as the data says.
-        refused = KeptObject if all(each[0] in ("list", "tuple") for each in result.facts) else NotProven
-        raise refused(f"{shown} was {' and '.join(sorted(forms))} in the recorded run")
-    for leaf in (leaf for fact in result.facts for leaf in _leaves(fact)):
-        if leaf[0] not in (TENSOR, ARRAY) and leaf != ["constant", None]:
-            kind = leaf[1] if leaf[0] == "object" else f"a value of Python ({leaf[0]})"
-            raise KeptObject(f"{shown} was {kind}, which the operator cannot return")
-    for fact, each in zip(result.facts, seen, strict=True):
-        memory = {one[_MEMORY[one[0]]] for held in each.before.held.values() for one in tensors_of(held)}
-        if any(one[_MEMORY[one[0]]] in memory - {-1} for one in tensors_of(fact)):
-            raise KeptObject(f"{shown} shared memory with what went in, in the recorded run")
-
-
-def _identity(fact: Fact) -> tuple[object, ...]:
-    """The same for facts of one and the same object, by whatever name; for what nothing changes, the fact itself."""
-    place = _IDENTITY.get(fact[0])
-    return (fact[0], fact[place]) if place is not None else (fact[0], str(fact))
-
-
-def _leaves(fact: Fact) -> Iterator[Fact]:
-    for each in fact[1] if fact[0] in ("list", "tuple") else ():
-        yield from _leaves(each)
-    if fact[0] not in ("list", "tuple"):
-        yield fact
-
-
-_IDENTITY = {TENSOR: 6, "other tensor": 6, ARRAY: 4, "list": 2, "object": 2}
-"""Where facts have the number of the object."""
-_CHANGING = frozenset({ARRAY, "list", "object"})
-_MEMORY = {TENSOR: 5, ARRAY: 3}
-"""Where facts have the number of the memory."""
-
-
-def _form(fact: Fact) -> str:
-    """The kind of a value, in words: a list of two tensors is of another kind than one of three."""
-    if fact[0] in ("list", "tuple"):
-        return f"{fact[0]} of {', '.join(map(_form, fact[1]))}"
-    if fact[0] in (TENSOR, ARRAY):
-        return f"{fact[0]} of {len(fact[2])} dimensions"
-    return "None" if fact == ["constant", None] else str(fact[0])

@@ -9,8 +9,9 @@ from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement
 from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, definition_before, moved, naming, operator_name
+from graphmend_codemod.rules.proofs.outlining.recorded.facts import tensors_of
 from graphmend_codemod.rules.proofs.outlining.recorded.moments import ARRAY, AUTOCAST, RESULT, TENSOR, Fact
-from graphmend_codemod.rules.proofs.outlining.recorded.region import Region, tensors_of
+from graphmend_codemod.rules.proofs.outlining.recorded.region import Region
 from graphmend_codemod.rules.proofs.outlining.recorded.sizes import Given, Sizes
 from graphmend_codemod.rules.proofs.outlining.texts import recorded as texts
 
