@@ -92,7 +92,7 @@ def model(**changes: str) -> str:
 
 def test_the_mean_of_losses_of_lovasz_is_that_of_the_classes_that_occur() -> None:
     before = model()
-    after, result = fixed(before)
+    after, result = fixed(before, unsafe_fixes=True)
     assert "_mean_of_kept" in after
     assert not result.remaining
     behaves(before, after, _INPUTS)
@@ -112,7 +112,7 @@ def test_the_mean_of_losses_of_lovasz_is_that_of_the_classes_that_occur() -> Non
     ],
 )
 def test_what_is_asked_leaves_the_loop_to_the_author(changes: dict[str, str], call: str) -> None:
-    after, _ = fixed(model(**changes))
+    after, _ = fixed(model(**changes), unsafe_fixes=True)
     assert "_mean_of_kept" in after
     compiles(after, [call], strict=False)
 

@@ -21,6 +21,10 @@ with elements, numbers, texts and None.
 
 Means are `torch.stack(losses).mean()` and the `mean` that losses of Lovász come with. Where every element is left out,
 the first raises an error, as in eager mode; the second gives a tensor that is 0 in place of the integer.
+
+That is the work of every round, where eager mode does that of the classes which occur: a Lovász loss of 21 classes, 5
+of which occur in 8,192 pixels, took twice as long, forward and backward, and its cold start 19 s in place of 4. Where
+nearly all occur it is one graph for the same work. So it is an unsafe fix: `graphmend fix --unsafe-fixes` applies it.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -38,9 +43,10 @@ rule = Rule(
     __name__,
     __doc__,
     title="take the mean of the elements that a loop does not leave out",
+    safety=Safety.UNSAFE,
     contract=Contract(
-        cost=Cost.BOTH_ARMS,
-        cost_note="elements that are left out are computed as well",
+        cost=Cost.MULTIPLIED,
+        cost_note="elements that are left out are computed as well: twice the time where 5 of 21 are kept",
         compiled_exceptions="those of rounds that are left out are raised while tracing; an empty list: RuntimeError",
     ),
 )
