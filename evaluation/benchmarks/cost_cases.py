@@ -109,6 +109,7 @@ _SIZES: Mapping[str, _Sizes] = {
     "GM802": _Sizes(("torch.randn(256, 512), torch.arange(256)",)),
     "GM111": _Sizes(("torch.randn(64, 512)",), (("nn.Linear(4, 4)", "nn.Linear(512, 512)"),)),
     "GM112": _Sizes(("torch.randn(64, 512)",), (("nn.Linear(4, 4)", "nn.Linear(512, 512)"),)),
+    "GM113": _Sizes(("torch.rand(8192)",)),
     "GM203": _Sizes(
         ("torch.randn(64, 512)",), (("nn.Linear(4, 4)", "nn.Linear(512, 512)"), ("torch.ones(4)", "torch.ones(512)"))
     ),

@@ -59,9 +59,10 @@ class Definition(NamedTuple):
 
 
 class ModuleCalls:
-    """The functions of a module and the calls between them."""
+    """The functions of a module and the calls between them. Assignments in its functions become plain ones."""
 
     def __init__(self, tree: ast.Module) -> None:
+        with_plain_assignments(tree, inside=False)
         self._methods: dict[str, dict[str, Key]] = {}
         self._bases: dict[str, list[str]] = {}
         self._classes: dict[str, ast.ClassDef] = {}
@@ -386,12 +387,6 @@ def tree_of(text: str) -> ast.Module:
     tree = parse_text(text)
     with_plain_assignments(tree, inside=False)
     return tree
-
-
-def calls_of(tree: ast.Module) -> ModuleCalls:
-    """The calls in a tree that is used for nothing else: the assignments in its functions become plain."""
-    with_plain_assignments(tree, inside=False)
-    return ModuleCalls(tree)
 
 
 @lru_cache(maxsize=2)

@@ -10,6 +10,7 @@ import os
 import random
 import sys
 import types
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,10 @@ from tests.tools import observe
 from tests.tools.observe import Event, Observation, Scenario
 from tests.tools.snapshot import Snapshots
 from tests.tools.subject import VARIANTS, Source, Transform, evaluate, mapped, parameter_dtype
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # the first derivative ahead in a process scripts functions, of which torch warns
+    torch.autograd.forward_ad._maybe_load_decompositions()  # type: ignore[no-untyped-call]
 
 Wrap = Callable[[Any], Any]
 

@@ -17,7 +17,7 @@ from tests.property.generator import generate
 from tests.property.program import Clause, Compound, Program, Simple, shrink
 from tests.tools.behaviour import EVERYTHING
 
-CASES = 320 if EVERYTHING else 160
+CASES = 320 if EVERYTHING else 120
 BATCH = 20
 COMPILED_EVERY = 20
 

@@ -128,10 +128,10 @@ def _with_lists(functions: list[FunctionSummary], tree: ast.Module, text: str) -
     """The functions, with a note on those that have a tensor and the list that it was built from."""
     if "tensor(" not in text:
         return functions
-    from graphmend_codemod.analysis.callgraph import calls_of
+    from graphmend_codemod.analysis.callgraph import ModuleCalls
     from graphmend_codemod.analysis.list_provenance import origins  # costs a hook 8 ms, and few files need it
 
-    found = origins(text, lambda: calls_of(tree), lambda name: name)
+    found = origins(text, lambda: ModuleCalls(tree), lambda name: name)
     if found is None:
         return functions
     listed = found.functions

@@ -57,7 +57,7 @@ _PYTHON = frozenset(
 _TRANSPARENT = frozenset({"mmcv.jit", "mmcv.utils.jit"})
 """Decorators that return what calls the function, and do nothing else."""
 _STATEMENTS = (
-    ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If, ast.Return, ast.Assert, ast.Raise, ast.Pass, ast.Expr, ast.For,
+    ast.Assign, ast.AugAssign, ast.If, ast.Return, ast.Assert, ast.Raise, ast.Pass, ast.Expr, ast.For,
     ast.Continue, ast.Break, ast.With, ast.withitem,
 )  # fmt: skip
 _EXPRESSIONS = (
@@ -205,7 +205,7 @@ class _Body:
                 raise NotProven(f"`{short(node)}` may do more than compute")
 
     def _computes(self, node: ast.AST) -> bool:
-        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.For)):
+        if isinstance(node, (ast.Assign, ast.For)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             return all(map(self._is_target, targets))
         if isinstance(node, ast.withitem):
@@ -299,7 +299,7 @@ class _Body:
         """True for a name that holds nothing but numbers and new tensors: `name += x` changes nothing else."""
         if name in self._given:
             return False
-        made = [node for node in self._nodes if isinstance(node, (ast.Assign, ast.AnnAssign, ast.For))]
+        made = [node for node in self._nodes if isinstance(node, (ast.Assign, ast.For))]
         values: list[ast.expr | None] = []
         for each in made:
             targets = each.targets if isinstance(each, ast.Assign) else [each.target]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.callgraph import Definition
+from graphmend_codemod.analysis.callgraph import Definition, tree_of
 from graphmend_codemod.analysis.patterns import all_given, assigned_pairs, is_name
 from graphmend_codemod.analysis.scope import dotted, parents_in, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
@@ -123,7 +123,7 @@ class NumberReads:
         """True where the only class of the module with such an attribute makes a tensor of what it is given."""
         stores = [
             part.value
-            for part in walk(self.site.source.parse())
+            for part in walk(tree_of(self.site.source.text))
             for target, _ in assigned_pairs(part)
             if isinstance(part, ast.Assign) and isinstance(target, ast.Attribute) and target.attr == attribute
         ]

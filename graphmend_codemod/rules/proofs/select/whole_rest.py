@@ -152,7 +152,7 @@ def _asserted(site: Site, rest: Sequence[ast.stmt]) -> list[str]:
             plain = not any(isinstance(part, (ast.Call, ast.Subscript, ast.Attribute)) for part in parts)
             if plain and not any(isinstance(part, ast.Name) and part.id in bound for part in parts):
                 found.append(site.operand_of_and(statement.test))
-        elif not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+        elif not isinstance(statement, (ast.Assign, ast.AugAssign)):
             break
         bound |= {
             part.id for part in walk_scope(statement) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
