@@ -22,10 +22,9 @@ _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 def with_plain_assignments(node: ast.AST, inside: bool = True) -> None:
     """Makes `x = y` of each `x: int = y`, and `pass` of each `x: int`, in the functions of a tree.
 
-    So nothing else has to know two kinds of assignments.
-
-    What the author wrote stays at hand (`as_written`). With `inside` the node itself stands in a function. What stands
-    in the body of a class stays: there an annotation may be a field.
+    So nothing else has to know two kinds of assignments. Each new statement keeps the one that the author wrote
+    (`as_written`). With `inside` the node itself is in a function. Bodies of classes are left as they are, since an
+    annotation may be a field there.
     """
     inside = inside and node.__class__ is not ast.ClassDef
     function = inside or node.__class__ in (ast.FunctionDef, ast.AsyncFunctionDef)

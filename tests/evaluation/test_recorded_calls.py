@@ -93,7 +93,7 @@ def test_a_size_that_nothing_explains_is_a_symbol(tmp_path: Path) -> None:
 
 
 def test_a_list_that_a_loop_fills_is_taken_in_with_what_makes_and_joins_it(tmp_path: Path) -> None:
-    """How many elements it has the data says: what joins them is behind the loop, the empty list above it."""
+    """The number of elements depends on the data: the operator begins with the empty list and ends with `cat`."""
     body = """
     parts: list = []
     scale: int = 2

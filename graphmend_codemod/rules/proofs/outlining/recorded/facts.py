@@ -60,7 +60,7 @@ def check_given(given: Given) -> None:
 def check_result(result: Given, shown: str, seen: Sequence[Observation]) -> None:
     forms = {_form(each) for each in result.facts}
     if len(forms) > 1:
-        # What is behind may make one tensor of a list that is as long as the data says.
+        # The statements that follow may join a list of any length to one tensor.
         refused = KeptObject if all(each[0] in ("list", "tuple") for each in result.facts) else NotProven
         raise refused(f"{shown} was {' and '.join(sorted(forms))} in the recorded run")
     for leaf in (leaf for fact in result.facts for leaf in _leaves(fact)):
