@@ -10,12 +10,16 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import select
 import shlex
 import signal
 import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import IO
 from urllib.parse import quote, urlsplit
@@ -33,6 +37,7 @@ _PASSING = re.compile(
     re.IGNORECASE,
 )
 _ASKED_AT_MOST = 16
+_POLLED_AT_MOST = 1e6  # seconds
 _PIPE = 4096  # bytes that any pipe holds before somebody reads
 _CONFIG = (
     *OVERRIDES,
@@ -74,6 +79,11 @@ class Transfer:
     timeout: float
     sources_only: bool = False
 
+    @cached_property
+    def _git(self) -> Git:
+        """Git in the folder. What its settings name is asked once, since nobody else writes to them."""
+        return Git(self.folder)
+
     def heads(self, *branches: str) -> dict[str, str]:
         """Ids of the branches that there are."""
         patterns = [f"refs/heads/{branch}" for branch in branches]
@@ -96,7 +106,7 @@ class Transfer:
         """With `sources_only`, fetch the files of a commit that can matter and are not here yet."""
         if not self.sources_only:
             return
-        git = Git(self.folder)
+        git = self._git
         self._fetch_files(checked_out(git, commit) & left_out(git, commit))
         self._fetch_files(recorded_runs(git, commit, self.scratch) & left_out(git, commit))
 
@@ -117,7 +127,7 @@ class Transfer:
 
     def _seal(self) -> None:
         """From here on what was left out is missing, and git does not go and fetch it file by file."""
-        git = Git(self.folder)
+        git = self._git
         if self.sources_only and git.succeeds("config", "--get", f"remote.{self.url}.promisor"):
             git.text("config", "--remove-section", f"remote.{self.url}")
             git.text("config", "remote.left-out.url", os.devnull)
@@ -175,12 +185,12 @@ class Transfer:
                 stdin=source,
                 stdout=out,
                 stderr=err,
-                env={**_quiet_environment(), **Git(self.folder).environment, **variables},
+                env={**_quiet_environment(), **self._git.environment, **variables},
                 pass_fds=descriptors,
                 start_new_session=True,
             )
             try:
-                process.wait(self.timeout)
+                _wait_for(process, self.timeout)
             except subprocess.TimeoutExpired:
                 _end(process)
                 raise ForgeError(
@@ -198,7 +208,7 @@ class Transfer:
         told = scrubbed(told, self.credential)
         lines = [line.strip() for line in told.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("fatal:", "error:", "!", "remote:"))] or lines[-1:]
-        forbidding = Git(self.folder).hardening.forbidding
+        forbidding = self._git.hardening.forbidding
         if forbidding and "not allowed" in told:
             return ForgeError(
                 f"git {command}: {forbidding[0]} in the settings of {self.folder} decides how git connects and is not "
@@ -275,6 +285,21 @@ def _quiet_environment() -> dict[str, str]:
 
 def _command(arguments: tuple[str, ...]) -> str:
     return arguments[2] if arguments[0] == "-c" else arguments[0]
+
+
+def _wait_for(process: subprocess.Popen[bytes], timeout: float) -> None:
+    """As `process.wait(timeout)`, which looks every 50 ms, longer than most commands take: Linux tells of the end."""
+    until = time.monotonic() + timeout
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            descriptor = os.pidfd_open(process.pid)
+            try:
+                ending = select.poll()
+                ending.register(descriptor, select.POLLIN)
+                ending.poll(1000 * min(timeout, _POLLED_AT_MOST))
+            finally:
+                os.close(descriptor)
+    process.wait(max(0.0, until - time.monotonic()))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
