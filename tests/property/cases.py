@@ -136,9 +136,13 @@ def _from_forward(text: str) -> str:
     return "\n".join(lines[first:])
 
 
-@lru_cache(maxsize=1024)
 def fix(text: str, company: str = "", *, opaque: bool = False) -> Fixed:
     """`text` with safe fixes, or opaque ones too, in a project with the file `company` when there is one."""
+    return _fix(text, company, opaque)
+
+
+@lru_cache(maxsize=1024)
+def _fix(text: str, company: str, opaque: bool) -> Fixed:
     result = _fixed_in_project(text, company, opaque) if company else _fixed_alone(text, opaque)
     changed = {change.path: change for change in result.fixes}
     after = changed[SUBJECT_PATH.name].after.decode() if SUBJECT_PATH.name in changed else text

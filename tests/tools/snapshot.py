@@ -140,11 +140,11 @@ class Snapshots:
 
 def _bytes(plain: torch.Tensor) -> bytes:
     """The elements' bytes in order; every NaN is the same NaN, -0.0 is not 0.0."""
-    kept = plain.resolve_conj().clone(memory_format=torch.contiguous_format)
+    kept = plain.resolve_conj().resolve_neg().contiguous()
     if kept.is_complex():
         kept = torch.view_as_real(kept)
-    if kept.is_floating_point():
-        kept[torch.isnan(kept)] = torch.nan
+    if kept.is_floating_point() and (missing := torch.isnan(kept)).any():
+        kept = kept.masked_fill(missing, torch.nan)
     return bytes(kept.reshape(-1).view(torch.uint8).numpy().tobytes())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from graphmend_codemod.project.summary.spelling import dotted
 
@@ -12,8 +12,15 @@ _HARMLESS = frozenset({"staticmethod", "classmethod", "cache", "lru_cache", "lru
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
-def makes_logger(node: ast.FunctionDef | ast.AsyncFunctionDef, decorators: Sequence[str]) -> bool:
-    """True for a function that returns nothing but `logging.getLogger(...)`, or names that hold nothing else."""
+def makes_logger(
+    node: ast.FunctionDef | ast.AsyncFunctionDef, decorators: Sequence[str], calls: Collection[str]
+) -> bool:
+    """True for a function that returns nothing but `logging.getLogger(...)`, or names that hold nothing else.
+
+    `calls` is what it calls, as spelled.
+    """
+    if _FACTORIES.isdisjoint(calls):
+        return False
     if isinstance(node, ast.AsyncFunctionDef) or not {each.rpartition(".")[2] for each in decorators} <= _HARMLESS:
         return False
     own = list(_own(node))

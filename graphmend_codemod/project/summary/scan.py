@@ -373,7 +373,7 @@ def _note_effects(
         body.returned[check] = None
     if owner and is_loud(node, decorators):
         body.returned[LOUD] = None
-    if body.lines.makes_loggers and not outer and makes_logger(node, decorators):
+    if body.lines.makes_loggers and not outer and makes_logger(node, decorators, body.calls):
         body.returned[MAKES_LOGGER] = None
     if isinstance(node, ast.AsyncFunctionDef):
         body.returned[AWAITED] = None
