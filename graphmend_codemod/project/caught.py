@@ -18,6 +18,8 @@ from graphmend_codemod.project.swallowing import function_swallows, manager_swal
 from graphmend_codemod.project.wrappers import wrappers
 
 _ANYTHING = frozenset({"finally", "except", "except Exception", "except BaseException"})
+_NO_MODULES = frozenset({"str", "int", "float", "bool", "torch.device", "torch.dtype"})
+"""Annotations of arguments that hold nothing to call."""
 _NAMES = re.compile(r"[A-Za-z_][\w.]*")
 _PARTS = "?parts"
 """Stands for the modules that an instance makes, among the methods of its class that have been called."""
@@ -143,7 +145,7 @@ class _Caught(Search):
                     self._part(made, via)
                 if attribute.value.kind == "call":
                     self._made_by(module, methods.get("__init__"), attribute.value.spelled, via)
-                elif attribute.value.kind == "argument":
+                elif attribute.value.kind == "argument" and attribute.value.spelled not in _NO_MODULES:
                     self._keep_given[owner] = via
             for method in methods.values():
                 for ref in method.refs:

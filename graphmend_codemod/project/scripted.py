@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Iterable, Iterator
 
@@ -22,6 +23,7 @@ _WORDS = frozenset(name.rpartition(".")[2] for name in _MARKS | _BASES | {_ASKS}
 _CLASSES = re.compile(r"\b(?:\w+\.)*[A-Z]\w*(?=\()")
 """Calls of classes in the text of an assignment."""
 _CONTAINERS = frozenset({"ModuleList", "ModuleDict", "Sequential"})
+_BUILTINS = frozenset(dir(builtins))
 
 Scripted = frozenset[tuple[str, str, int]]
 """Functions as (path, qualname, line)."""
@@ -47,16 +49,29 @@ def scripted_functions(index: ProjectIndex, modules: Iterable[Module]) -> Script
 
 
 def held_modules(index: ProjectIndex, module: Module, scope: FunctionSummary | None, value: Value) -> Iterator[str]:
-    """Classes of modules that an attribute may hold, in a container as well: of a long assignment all that the file
-    defines or imports."""
+    """Classes of modules that an attribute may hold, in a container as well: of a long assignment all that it names, or
+    all that the file defines or imports where what it names may make them."""
     names = {value.spelled, *(each.removesuffix("()") for each in value.holds), *_CLASSES.findall(value.text)}
-    if not value.text and (value.kind == "other" or value.spelled.rpartition(".")[2] in _CONTAINERS):
+    long = not value.text and (value.kind == "other" or value.spelled.rpartition(".")[2] in _CONTAINERS)
+    if long and value.reads is not None and all(_is_followed(index, module, scope, each) for each in value.reads):
+        names |= set(value.reads)
+    elif long:
         names |= {item.qualname for item in module.summary.classes}
         names |= {each.name for each in module.summary.bindings if each.kind == "import" and each.name[:1].isupper()}
     for name in sorted(names - {""}):
         made = index.scoped(module, scope, name)
         if made is not None and index.class_summary(made) is not None and index.is_module(made):
             yield made
+
+
+def _is_followed(index: ProjectIndex, module: Module, scope: FunctionSummary | None, name: str) -> bool:
+    """True for a class, a builtin and a name of a library: for no value or function of the project."""
+    found = index.scoped(module, scope, name)
+    if found is None:
+        return name in _BUILTINS
+    parts = found.split(".")
+    own = any(index.module(".".join(parts[:count])) is not None for count in range(1, len(parts)))
+    return not own or index.class_summary(found) is not None
 
 
 class _Scripts(Search):

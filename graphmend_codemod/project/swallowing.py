@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphmend_codemod.project.index.definitions import Definitions, Module
-from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS, THROUGH
+from graphmend_codemod.project.summary.context_managers import LEAVES, PASSES_ON, SWALLOWS, THROUGH
 from graphmend_codemod.project.summary.records import FunctionSummary
 
 _SUPPRESS = frozenset({"contextlib.suppress", "contextlib.ExitStack", "contextlib.AsyncExitStack"})
@@ -16,8 +16,21 @@ def manager_swallows(index: Definitions, qualified: str, seen: frozenset[str] = 
     known = index.function_summary(qualified)
     if known is not None:
         return qualified not in seen and function_swallows(index, *known, seen | {qualified})
-    left = [each for name in LEAVES if (each := index.find_method(qualified, name)) is not None]
-    return any(function_swallows(index, *each, seen | {qualified}) for each in left) if left else None
+    left = [_left(index, qualified, name, seen) for name in LEAVES if index.find_method(qualified, name) is not None]
+    return True if True in left else None if None in left or not left else False
+
+
+def _left(index: Definitions, qualified: str, name: str, seen: frozenset[str]) -> bool | None:
+    """The same of a class's `__exit__` and of the bases that it passes on to; None where these are not known."""
+    for owner in index.linear(qualified):
+        method = index.own_method(owner, name)
+        if method is None:
+            continue
+        if function_swallows(index, *method, seen | {qualified}):
+            return True
+        if PASSES_ON not in method[1].returned:
+            return False
+    return None
 
 
 def function_swallows(

@@ -129,6 +129,17 @@ class Tolerant:
 class Strict(Tolerant):
     def __exit__(self, kind, error, trace):
         self.done = True
+
+
+class Counted(Strict):
+    def __exit__(self, *given):
+        self.count = 1
+        return super().__exit__(*given)
+
+
+class Passing(Tolerant):
+    def __exit__(self, *given):
+        return super().__exit__(*given)
 """
 _CALLER = """
 import contextlib
@@ -192,6 +203,7 @@ def _finding(project: Path, body: str, tail: str = "") -> str:
         ("with self.quiet:\n    x = self.part(x)", "with self.quiet"),
         ("with managers.tolerant():\n    x = self.part(x)", "with managers.tolerant"),
         ("with managers.Tolerant():\n    x = self.part(x)", "with managers.Tolerant"),
+        ("with managers.Passing():\n    x = self.part(x)", "with managers.Passing"),
         ("with managers.quiet:\n    x = self.part(x)", "with managers.quiet"),
         ("with managers.made():\n    x = self.part(x)", "with managers.made"),
         ("quiet = contextlib.suppress(ValueError)\nwith quiet:\n    x = self.part(x)", "with contextlib.suppress"),
@@ -237,7 +249,7 @@ def test_a_caller_may_catch_it(tmp_path: Path, body: str, by: str) -> None:
         "try:\n    x = self.part(x)\nexcept ImportError:\n    pass",
         "try:\n    y = x.view(-1)\nexcept ValueError:\n    pass\nx = self.part(x)",
         "try:\n    x = self.part(x)\nfinally:\n    y = 1",
-        "with torch.no_grad(), managers.strict(), managers.Strict():\n    x = self.part(x)",
+        "with torch.no_grad(), managers.strict(), managers.Strict(), managers.Counted():\n    x = self.part(x)",
         "with contextlib.suppress(ImportError):\n    x = self.part(x)",
         "try:\n    x = self.part(x)\nexcept ValueError as error:\n    print(error)\n    raise",
         "try:\n    x = self.part(x)\nexcept Exception as error:\n    raise RuntimeError('model') from error",

@@ -109,6 +109,34 @@ def test_parts_of_parts_count_and_what_a_function_is_given_that_catches(tmp_path
         assert any("caught" in each for each in told)
 
 
+_LONG = {
+    "numbers": "{\n            'first': 1.0,\n            'second': 'sum',\n        }",
+    "a library": "nn.ModuleList(\n            [nn.Linear(2, 2) for _ in range(2)]\n        )",
+    "the part": "nn.ModuleList(\n            [Part() for _ in range(2)]\n        )",
+    "a function": "nn.ModuleList(\n            [make() for _ in range(2)]\n        )",
+    "a table": "nn.ModuleList(\n            [KINDS['part']() for _ in range(2)]\n        )",
+    "a local name": "nn.ModuleList(\n            [kind() for _ in range(2)]\n        )",
+}
+
+
+@pytest.mark.parametrize("held", _LONG)
+def test_a_long_assignment_holds_what_it_names(tmp_path: Path, held: str) -> None:
+    kind = "kind = Part\n        " if held == "a local name" else ""
+    source = _HOLDS.format(held=f"{kind}self.all = {_LONG[held]}", called="self.all[0](x)")
+    after, _ = fixed_among(tmp_path, source, {})
+    assert (after == source) is (held not in {"numbers", "a library"})
+
+
+def test_an_argument_annotated_as_text_is_no_part(tmp_path: Path) -> None:
+    for number, annotation in enumerate(("", ": str")):
+        (tmp_path / str(number)).mkdir()
+        body = "try:\n            return self.kept(x)\n        except ValueError:\n            return x"
+        made = "def make():\n    part = model.Part()\n    return part, Outer('name')"
+        other = _GIVEN.format(body=body, made=made).replace("part):", f"part{annotation}):")
+        after, told = fixed_among(tmp_path / str(number), _HOLDS.partition("def make()")[0], {"outer.py": other})
+        assert ("torch._assert_async" in after) is bool(number), told
+
+
 _GIVEN = """
 import torch
 from torch import nn

@@ -11,6 +11,8 @@ SWALLOWS = "may swallow"
 """How a summary notes such a context manager."""
 THROUGH = "enters "
 """How it notes, with the name, another manager that a generator enters around its `yield`."""
+PASSES_ON = "as the base class"
+"""How it notes an `__exit__` that returns what that of the base class returns."""
 LEAVES = frozenset({"__exit__", "__aexit__"})
 OTHER_ERRORS = frozenset(
     """ImportError ModuleNotFoundError OSError IOError FileNotFoundError PermissionError ConnectionError TimeoutError
@@ -25,10 +27,14 @@ _PASS_ON = ("torch.", "contextlib.nullcontext", "nullcontext", "warnings.catch_w
 def swallowing(node: ast.FunctionDef | ast.AsyncFunctionDef, decorators: Sequence[str]) -> Iterator[str]:
     """Marks of `__exit__` that may return something true, and of a generator that may catch around its `yield`.
 
-    `THROUGH` and a name for another manager that the generator enters around it: that one decides.
+    `THROUGH` and a name for another manager that the generator enters around it: that one decides. `PASSES_ON` where
+    the base class does.
     """
     if node.name in LEAVES:
-        if any(not _is_false(each.value) for each in ast.walk(node) if isinstance(each, ast.Return)):
+        values = [each.value for each in ast.walk(node) if isinstance(each, ast.Return) and not _is_false(each.value)]
+        if any(map(_asks_base, values)):
+            yield PASSES_ON
+        if not all(map(_asks_base, values)):
             yield SWALLOWS
         return
     if not any(each.rpartition(".")[2].endswith("contextmanager") for each in decorators):
@@ -48,6 +54,12 @@ def _yields(node: ast.AST) -> bool:
 
 def _is_false(value: ast.expr | None) -> bool:
     return value is None or (isinstance(value, ast.Constant) and not value.value)
+
+
+def _asks_base(value: ast.expr | None) -> bool:
+    """True for `super().__exit__(...)`, awaited as well."""
+    value = value.value if isinstance(value, ast.Await) else value
+    return isinstance(value, ast.Call) and dotted(value.func) in {f"super().{name}" for name in LEAVES}
 
 
 def _leaves_early(node: ast.AST) -> bool:

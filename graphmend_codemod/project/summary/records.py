@@ -20,7 +20,8 @@ class Value(NamedTuple):
     """What a name or attribute is assigned. `kind` is the value of an `AttributeKind`.
 
     `spelled` is the callee of a call, the name of an alias, or the annotation of an argument; `wraps` is the function
-    that a `partial(f)` or `torch.compile(f)` wraps; `holds` are names listed in a dict, list or tuple display.
+    that a `partial(f)` or `torch.compile(f)` wraps; `holds` are names listed in a dict, list or tuple display; `reads`
+    are all dotted names of a value without `text`, None if not known.
     """
 
     kind: str
@@ -28,6 +29,7 @@ class Value(NamedTuple):
     text: str = ""
     wraps: str = ""
     holds: tuple[str, ...] = ()
+    reads: tuple[str, ...] | None = None
 
 
 class Binding(NamedTuple):
@@ -165,8 +167,8 @@ def _binding(row: Sequence[Any]) -> Binding:
 
 
 def _value(row: Sequence[Any]) -> Value:
-    kind, spelled, text, wraps, holds = row
-    return Value(kind, spelled, text, wraps, tuple(holds))
+    kind, spelled, text, wraps, holds, reads = row
+    return Value(kind, spelled, text, wraps, tuple(holds), None if reads is None else tuple(reads))
 
 
 def _function(row: Sequence[Any]) -> FunctionSummary:

@@ -14,7 +14,7 @@ from graphmend_codemod.project.summary.body import Body, asks_history, chooses_b
 from graphmend_codemod.project.summary.candidates import COUNT, TENSORS, is_python_annotation, takes_tensors
 from graphmend_codemod.project.summary.check_functions import CHECKS
 from graphmend_codemod.project.summary.computing import COMPUTES, MAKES_OPERATOR, MARKS_CONSTANT
-from graphmend_codemod.project.summary.context_managers import SWALLOWS, THROUGH, catchers
+from graphmend_codemod.project.summary.context_managers import PASSES_ON, SWALLOWS, THROUGH, catchers
 from graphmend_codemod.project.summary.imports import import_root
 from graphmend_codemod.project.summary.numbers import takes_tensor
 from graphmend_codemod.project.summary.python_attributes import Held
@@ -219,7 +219,7 @@ def _returned(returned: dict[str, None], inner: set[str]) -> tuple[str, ...]:
         names = [f"{name}()" if name in called else name for name in returned if name in inner]
     if all(name.endswith("ing()") or name in ("True", "False") for name in returned):
         names += returned
-    marks = (COUNT, TENSORS, COMPUTES, LOUD, SWALLOWS, AWAITED, MARKS_CONSTANT, MAKES_OPERATOR, MAKES_LOGGER)
+    marks = (COUNT, TENSORS, COMPUTES, LOUD, SWALLOWS, PASSES_ON, AWAITED, MARKS_CONSTANT, MAKES_OPERATOR, MAKES_LOGGER)
     names += [mark for mark in returned if mark in marks or mark.startswith((CHECKS, GIVES, THROUGH))]
     return tuple(names)
 

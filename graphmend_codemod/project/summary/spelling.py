@@ -119,6 +119,11 @@ def value_of(
 ) -> Value:
     """Classify an assigned value. `parameters` are those of `__init__` that still have the value they came with."""
     text = lines.text(node)
+    value = _classified(node, text, parameters, annotations)
+    return value if text else value._replace(reads=_reads(node))
+
+
+def _classified(node: ast.expr, text: str, parameters: Collection[str], annotations: dict[str, str] | None) -> Value:
     if type(node) is ast.Call:
         return _call(node, text, parameters)
     if _is_constant(node):
@@ -133,6 +138,21 @@ def value_of(
         return Value("other", spelled, text)
     holds = _between(node) if type(node) is ast.IfExp or type(node) is ast.BoolOp else _displayed(node)
     return Value("other", text=text, holds=holds)
+
+
+def _reads(node: ast.expr) -> tuple[str, ...]:
+    """Names that an expression reads and does not bind, each with what is behind it: `nn.ModuleList`, `self.width`."""
+    bound = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    found: set[str] = set()
+    todo: list[ast.AST] = [node]
+    while todo:
+        part = todo.pop()
+        name = dotted(part)
+        if name:
+            found |= {name} - bound
+        else:
+            todo += ast.iter_child_nodes(part)
+    return tuple(sorted(found))
 
 
 def _between(node: ast.expr) -> tuple[str, ...]:
