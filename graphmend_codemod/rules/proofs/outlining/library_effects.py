@@ -29,6 +29,7 @@ RESHAPES = torch_api.name_set(
 
 CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode", "torch.backends.cudnn.flags"})
 _MODULES = ("torch.compiler.is_", "torch.jit.is_", "math.", "operator.", "itertools.")
+_OF_TORCH = frozenset(f"torch.{name}" for name in "device finfo iinfo Size is_tensor _assert_async".split())
 _PROCESSES = frozenset(f"torch.distributed.{name}" for name in ("is_available", "is_initialized"))
 _ARRAYS = ("numpy.", "einops.")
 _NOT_AGAIN = frozenset({"numpy", "__array__", "data_ptr"})
@@ -51,9 +52,9 @@ def of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:
         raise NotProven(f"`torch.{name}()` is not the same inside of a custom operator")
     if name in _MODES:
         return aliasing.Effect(known=False)
-    if qualified in CONTEXTS:
+    if qualified in CONTEXTS or qualified in _OF_TORCH:
         return aliasing.Effect()
-    if name is not None and "." not in name:
+    if name is not None and ("." not in name or name in aliasing.FRESH):
         effect = aliasing.of_operator(name, call)
         fine = effect.known or name in torch_api.RETURNS_TENSOR or name in {"is_tensor", "is_floating_point"}
         fine = fine or name == "Tensor" or f"torch.{name}" in torch_api.TENSOR_TYPES
@@ -64,9 +65,7 @@ def of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:
     if builtin in _BUILTINS or (qualified.startswith(_ARRAYS) and not qualified.startswith("numpy.random.")):
         return aliasing.Effect(shares=tuple(call.args))
     known = builtin.endswith("Error") or qualified.startswith(_MODULES)
-    known = known or qualified in {"torch.device", "torch.is_tensor", "torch.finfo", "torch.iinfo", "torch.Size"}
-    known = known or qualified == "torch._assert_async" or qualified in _PROCESSES
-    return aliasing.Effect(known=known)
+    return aliasing.Effect(known=known or builtin.endswith("Exception") or qualified in _PROCESSES)
 
 
 def demand_one_value(site: Site, name: str) -> None:
