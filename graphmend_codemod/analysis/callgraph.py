@@ -344,15 +344,19 @@ class ModuleCalls:
             if not caller.owner:
                 continue
             for call in (each for each in walk_scope(caller.node) if isinstance(each, ast.Call)):
-                held = call.func
-                if isinstance(held, ast.Name):
-                    held = self._loops(caller).get(held.id, held)
-                while isinstance(held, ast.Subscript):
-                    held = held.value
-                if is_attribute(held, "self"):
-                    for key in self._forwards(caller.owner, held.attr):
+                if (held := self.held(caller, call)) is not None:
+                    for key in self._forwards(caller.owner, held):
                         found.setdefault(key, []).append((caller, call))
         return found
+
+    def held(self, caller: Definition, call: ast.Call) -> str | None:
+        """The attribute of its instance that a function calls, or an element of which; None if it calls none."""
+        held = call.func
+        if isinstance(held, ast.Name):
+            held = self._loops(caller).get(held.id, held)
+        while isinstance(held, ast.Subscript):
+            held = held.value
+        return held.attr if is_attribute(held, "self") else None
 
     def _forwards(self, owner: str, attribute: str) -> set[Key]:
         """The `forward` of each class of the module of which an attribute may hold a layer."""

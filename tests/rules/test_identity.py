@@ -31,16 +31,16 @@ def model(body: str) -> str:
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("y = x * 2\nz = y\nif x.sum() > 0:\n    y = y + 1\nreturn y if y is z else y * 3", "`y is z` compares"),
+        ("y = x * 2\nz = y\nif x.sum() > 0:\n    y = y + 1\nreturn y if y is z else y * 3", "`y is z` tells"),
         ("y = x * 2\nz = y\nif x.sum() > 0:\n    y = y + 1\nif z is not y:\n    y = y * 3\nreturn y", "`z is not y`"),
-        ("y = x * 2\nz = id(y)\nif x.sum() > 0:\n    y = y + 1\nreturn y, z == id(y)", "`id(y)` compares"),
+        ("y = x * 2\nz = id(y)\nif x.sum() > 0:\n    y = y + 1\nreturn y, z == id(y)", "`id(y)` tells"),
         ("if x.sum() > 0:\n    self.scale = self.other\nself.scale.mul_(2)\nreturn x", "`self.scale.mul_(2)` writes"),
         ("if x.sum() > 0:\n    self.scale = self.other\nself.other[0] = 2\nreturn x", "`self.other[0]` writes"),
         ("if x.sum() > 0:\n    self.scale = self.other\nself.other += 2\nreturn x", "`self.other += 2` writes"),
         ("if x.sum() > 0:\n    self.scale = self.other\ntorch.add(x, 1, out=self.scale)\nreturn x", "writes in place"),
         (
             "if x.sum() > 0:\n    self.scale = self.other\nreturn self.scale is self.first",
-            "compares tensors by identity",
+            "tells one tensor from another",
         ),
     ],
 )
@@ -71,3 +71,45 @@ def test_a_view_in_a_branch_that_is_written_through_what_it_views_is_not_selecte
 )
 def test_nothing_is_refused_where_nobody_asks(body: str) -> None:
     assert "torch.where" in fixed(model(body))[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("y = x * 1\ny.tag = 3\nif x.sum() > 0:\n    y = y * 2\nreturn y", "`y.tag` tells"),
+        ("y = x * 1\nsetattr(y, 'tag', 3)\nif x.sum() > 0:\n    y = y * 2\nreturn y", "tells one tensor"),
+        ("y = x.tanh()\nif x.sum() > 0:\n    y = y * 2\nreturn y * getattr(y, 'tag', 1)", "tells one tensor"),
+        ("y = x.tanh()\nif x.sum() > 0:\n    y = y * 2\nreturn y * (2 if hasattr(y, 'tag') else 1)", "tells one"),
+        ("y = x * 1\nm = y < 0\nif m.any():\n    y = y.masked_fill(m, 0.0)\nreturn y, hasattr(y, 'tag')", "tells one"),
+        ("w = self.w\nif x.sum() > 0:\n    w = w * 2\nreturn x * isinstance(w, nn.Parameter)", "`isinstance(w"),
+    ],
+)
+def test_a_select_has_no_attributes_of_its_own_and_is_no_parameter(body: str, told: str) -> None:
+    source = model(body).replace("self.first =", "self.w = nn.Parameter(torch.ones(4))\n        self.first =")
+    after, result = fixed(source)
+    assert after == source
+    assert any(told in (finding.declined or "") for finding in result.remaining), result.remaining
+
+
+@pytest.mark.parametrize("write", ["y.add_(1)", "y += 1", "y[0] = 5.0", "torch.relu_(y)", "torch.add(y, 1, out=y)"])
+@pytest.mark.parametrize("other", ["", "else:\n    self.scale = y * 2\n"])
+def test_a_variable_that_a_branch_keeps_is_not_selected_where_it_is_written(write: str, other: str) -> None:
+    source = model(f"y = x.detach() * 1\nif x.sum() > 0:\n    self.scale = y\n{other}{write}\nreturn self.scale + y")
+    assert fixed(source)[0] == source
+
+
+def test_a_parameter_stays_one() -> None:
+    source = model("if x.sum() > 0:\n    self.w = self.first\nelse:\n    self.w = self.w\nreturn self.w * x")
+    source = source.replace("self.first =", "self.w = nn.Parameter(torch.ones(4))\n        self.first =")
+    assert fixed(source)[0] == source
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "m = x < 0\nwith torch.no_grad():\n    if m.any():\n        x = x.masked_fill(m, 0.0)\nreturn x",
+        "m = self.scale\nwith torch.no_grad():\n    if not torch.all(m == 1):\n        x = x * m\nreturn x",
+    ],
+)
+def test_what_a_branch_leaves_alone_keeps_its_graph(body: str) -> None:
+    assert "and not x.requires_grad" in fixed(model(body))[0]

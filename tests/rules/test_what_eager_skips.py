@@ -181,7 +181,7 @@ class Counts(nn.Module):
 
 def test_what_asks_for_the_object_sees_no_product() -> None:
     body = "y = x\nif mask is not None and not torch.all(mask == 1):\n    x = x * mask\nx = x + int(x is y)"
-    declined(model(body).replace("x: torch.Tensor", "x: torch.Tensor, mask=None"), because="by identity")
+    declined(model(body).replace("x: torch.Tensor", "x: torch.Tensor, mask=None"), because="tells one tensor from another")
 
 
 def test_an_empty_tensor_still_raises_where_a_flag_decides() -> None:

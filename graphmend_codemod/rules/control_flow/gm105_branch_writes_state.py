@@ -34,10 +34,13 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis import aliasing, shape_needs, speculation, torch_api
+from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.patterns import is_attribute
 from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import SCALAR, ValueKind
 from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.edits import computed_in_front
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import FLOAT_WARNING, Contract, Cost, Diagnostic, Rule
@@ -57,6 +60,7 @@ from graphmend_codemod.rules.proofs.memory.branch_writes import (
 from graphmend_codemod.rules.proofs.memory.growing_state import alike, growing_edit, larger_of
 from graphmend_codemod.rules.proofs.memory.identity import why_attributes_must_stay
 from graphmend_codemod.rules.proofs.memory.initialised_state import FILLS, initialising_edit
+from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write
 
 rule = Rule(
     __name__,
@@ -85,6 +89,7 @@ def state_branch(site: Site, node: ast.If) -> Diagnostic | None:
     try:
         if (reason := why_attributes_must_stay(site, _replaced(site, node))) is not None:
             raise NotProven(reason)
+        _demand_unwritten(site, node)
         if (
             not node.orelse
             and own is not None
@@ -137,11 +142,43 @@ def _replaced(site: Site, node: ast.If) -> set[str]:
     return found
 
 
+def _demand_unwritten(site: Site, node: ast.If) -> None:
+    """NotProven where a variable of which a branch makes an attribute is written in place below, or is a parameter."""
+    parts = [part for statement in [*node.body, *node.orelse] for part in walk(statement)]
+    kept = [part for part in parts if isinstance(part, ast.Assign) and not _makes_tensor(site, part)]
+    held = [part for part in kept if any(own_attribute(site, each) is not None for each in part.targets)]
+    bound = {part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+    names = {name for each in held for name in _kept_names(each.value)} - {self_name(site), *bound}
+    written = {name for each in held for part in (*each.targets, each.value) if (name := own_attribute(site, part))}
+    for name in sorted(written):
+        fact = site.evaluator.scope.attribute(name)
+        if fact is not None and fact.kind is AttributeKind.PARAMETER:
+            raise NotProven(f"`self.{name}` is a parameter, and `torch.where` returns a tensor that is none")
+    if site.keeps_graph(ast.Name(each, ast.Load()) for each in sorted(names)):
+        raise NotProven("`torch.where` without gradients would cut the graph of a tensor that is kept as it is")
+    if names and calls_in(site.source.text).at(site.evaluator.scope.node.lineno) is not None:
+        demand_no_write(site, node, names)
+
+
+def _kept_names(node: ast.expr) -> set[str]:
+    """The names of tensors of which an expression may be a view, or one of which it is."""
+    if isinstance(node, ast.Name):
+        return {node.id}
+    if isinstance(node, ast.IfExp):
+        return _kept_names(node.body) | _kept_names(node.orelse)
+    if isinstance(node, (ast.Subscript, ast.Attribute, ast.NamedExpr)):
+        return _kept_names(node.value)
+    if not isinstance(node, ast.Call):
+        return set()
+    method = isinstance(node.func, ast.Attribute) and not is_attribute(node.func, "torch")
+    return _kept_names(node.func.value if method else node.args[0]) if method or node.args else set()  # type: ignore[attr-defined]
+
+
 def _makes_tensor(site: Site, statement: ast.Assign) -> bool:
     """True for `self.a = self.a + x`, whose result shares memory with nothing."""
     inner, made = site.at(statement), statement.value
-    if inner is None:
-        return False
+    if inner is None or not isinstance(made, (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare)):
+        return False  # what a name holds may be held by others
     if isinstance(made, ast.Call) and torch_api.torch_function(inner.resolve(made.func)) in aliasing.FRESH:
         return all(word.arg not in {"out", None} for word in made.keywords)
     value = inner.value(made)

@@ -65,6 +65,7 @@ def product_with_mask(site: Site, node: ast.If) -> Diagnostic | None:
         *(site.operand_of_and(each) for each in condition.static),
         *(each for each in _types(site, node, product, mask)),
         f"{target}.is_floating_point()",
+        *site.keeps_graph([product.target]),
         of_dtype(site, mask, dtypes),
         site.call(
             f"{site.torch}.broadcast_shapes(",
@@ -99,7 +100,7 @@ def _why_not(site: Site, node: ast.If, product: Product) -> str | None:
     if product.dtype is not None and not _is_bound(site, node, product.dtype.id):
         return f"`{product.dtype.id}` may be unbound before the branch"
     if (told := asked_of_names(site, [name])) is not None:
-        return f"`{told}` compares tensors by identity, and the product is a new one"
+        return f"`{told}` tells one tensor from another, and the product is a new one"
     try:
         demand_no_write(site, node, {name})
     except NotProven as reason:

@@ -41,7 +41,7 @@ from graphmend_codemod.rules.proofs.masks.layer_choices import (
 )
 from graphmend_codemod.rules.proofs.masks.mask_products import Products, stored
 from graphmend_codemod.rules.proofs.masks.mask_sums import Sums
-from graphmend_codemod.rules.proofs.memory.shared_memory import assigned
+from graphmend_codemod.rules.proofs.memory.call_results import assigned
 
 
 @dataclass

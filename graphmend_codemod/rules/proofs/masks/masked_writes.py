@@ -301,6 +301,7 @@ def facts_of(site: Site, inner: Site, write: Write, base: ast.expr, asked: list[
     if write.copies:
         if target.hint or not (isinstance(write.target, ast.Name) and site.sole_owner(write.target.id)):
             demand_no_later_write(site, [write.target], [name])
+        facts += site.keeps_graph([write.target])
     else:
         facts += _leaf_facts(site, write, target, name)
     facts += _gradient_facts(inner, write.fill, write)

@@ -1,12 +1,13 @@
 """Whether anyone asks which object a name or an attribute holds, and whether anyone writes into it in place.
 
-A select gives a new tensor where a branch would have kept an old one, so `y is x` and `y.mul_(2)` would tell.
+A select gives a new tensor where a branch would have kept an old one, so `y is x`, `y.mul_(2)` and an attribute that
+somebody gave the old one would tell.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
@@ -18,12 +19,18 @@ from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory
 
 _SHOWS_MEMORY = frozenset({"data_ptr", "untyped_storage", "storage", "is_set_to"})
 _SHOWS_LAYOUT = frozenset({"is_contiguous", "stride", "storage_offset", "as_strided"})
+_HELD_BY_TENSORS = frozenset({"data", "grad", "names", "requires_grad"})
+"""What code assigns to a tensor that is no attribute of its own."""
+_CLASSES_OF_TENSORS = frozenset({"Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"})
+_OF_EACH_TENSOR = frozenset("device dim dtype grad is_cuda is_nested is_sparse ndim requires_grad shape size".split())
 
 
-def asked(tree: ast.AST, meant: Callable[[ast.expr], bool]) -> str | None:
+def asked(tree: ast.AST, meant: Callable[[ast.expr], bool], marks: Collection[str] = ()) -> str | None:
     """The text of `a is b` or `id(a)` in `tree` where `a` is one of the expressions that are `meant`; None if none is.
 
-    Comparisons with constants, `a is None`, tell nothing of an object.
+    So it is for `getattr(a, "tag", 1)`, for `a.tag`, read or assigned, where that is one of the `marks`, and for
+    `isinstance(a, nn.Parameter)`: a new tensor has no such attributes, and is no parameter. Comparisons with constants,
+    `a is None`, tell nothing of an object.
     """
     for node in walk(tree):
         sides: list[ast.expr] = []
@@ -35,9 +42,37 @@ def asked(tree: ast.AST, meant: Callable[[ast.expr], bool]) -> str | None:
             sides = node.args
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SHOWS_MEMORY:
             sides = [node.func.value, *node.args]
+        else:
+            sides = _own_of(node, marks)
         if any(map(meant, sides)):
             return speculation.short(node)
     return None
+
+
+def _own_of(node: ast.AST, marks: Collection[str]) -> list[ast.expr]:
+    """The expressions of whose own attributes or class a node asks, `a` in `hasattr(a, "tag")`."""
+    if isinstance(node, ast.Attribute):
+        return [node.value] if node.attr == "__dict__" or node.attr in marks else []
+    called, given = (node.func, node.args) if isinstance(node, ast.Call) else (None, [])
+    if not isinstance(called, ast.Name) or not given:
+        return []
+    if called.id in {"getattr", "hasattr", "setattr"} and len(given) > 1:
+        name = given[1].value if isinstance(given[1], ast.Constant) else ""
+        return [] if name in _OF_EACH_TENSOR else given[:1]
+    if called.id == "isinstance" and len(given) == 2:
+        return given[:1] if any(last_name(each) in _CLASSES_OF_TENSORS for each in elements_of(given[1])) else []
+    return given[:1] if called.id in {"type", "vars"} and len(given) == 1 else []
+
+
+def marks_of(text: str) -> frozenset[str]:
+    """The attributes that a file assigns to something other than its instances, and that no tensor has by itself."""
+
+    def look() -> frozenset[str]:
+        parts = (part for part in walk(tree_of(text)) if isinstance(part, ast.Attribute))
+        stored = (part for part in parts if isinstance(part.ctx, ast.Store) and not is_name(part.value, "self"))
+        return frozenset(part.attr for part in stored) - _HELD_BY_TENSORS
+
+    return calls_in(text).remembered("marks", None, look)
 
 
 def layout_asked_of_names(site: Site, names: Iterable[str]) -> str | None:
@@ -56,7 +91,8 @@ def layout_asked_of_names(site: Site, names: Iterable[str]) -> str | None:
 def asked_of_names(site: Site, names: Iterable[str]) -> str | None:
     """The place in the function where the object behind one of these names is asked for; None if there is none."""
     wanted = frozenset(names)
-    return asked(site.evaluator.scope.node, lambda side: isinstance(side, ast.Name) and side.id in wanted)
+    marks = marks_of(site.source.text)
+    return asked(site.evaluator.scope.node, lambda side: isinstance(side, ast.Name) and side.id in wanted, marks)
 
 
 def why_attributes_must_stay(site: Site, attributes: Iterable[str]) -> str | None:
@@ -65,9 +101,10 @@ def why_attributes_must_stay(site: Site, attributes: Iterable[str]) -> str | Non
     """
     wanted = frozenset(attributes)
     tree = tree_of(site.source.text)
-    found = asked(tree, lambda side: isinstance(side, ast.Attribute) and side.attr in wanted)
+    marks = marks_of(site.source.text)
+    found = asked(tree, lambda side: isinstance(side, ast.Attribute) and side.attr in wanted, marks)
     if found is not None:
-        return f"`{found}` compares tensors by identity, and `torch.where` returns a new one"
+        return f"`{found}` tells one tensor from another, and `torch.where` returns a new one"
     calls = calls_in(site.source.text)
     memory = ModuleMemory(site, calls)
     for function in calls.definitions.values():

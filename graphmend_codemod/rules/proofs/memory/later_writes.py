@@ -17,7 +17,7 @@ from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write
 def demand_no_later_write(site: Site, kept: Sequence[ast.expr], names: Sequence[str]) -> None:
     """NotProven where a tensor that eager mode leaves as it is may be written in place afterwards."""
     if (told := asked_of_names(site, names)) is not None:
-        raise NotProven(f"`{told}` compares tensors by identity, and `torch.where` returns a new one")
+        raise NotProven(f"`{told}` tells one tensor from another, and `torch.where` returns a new one")
     if calls_in(site.source.text).at(site.evaluator.scope.node.lineno) is None:
         raise NotProven("it is in a nested function, and the outer function may write in place later")
     found = {part.id for node in kept for part in walk_in_layers(node) if isinstance(part, ast.Name)}

@@ -27,11 +27,14 @@ from graphmend_codemod.rules.proofs.memory.stores import (
     sequences,
     store_value,
     taken_apart,
+    unknown_call,
     viewed,
+    widest,
 )
 
 _OVERLAPPING = frozenset("expand expand_as broadcast_to broadcast_tensors unfold as_strided einsum sum_to_size".split())
 _REGISTERS = frozenset({"register_buffer", "register_parameter"})  # keep a tensor and leave it as it is
+_CONTAINERS = frozenset({"ModuleDict", "ModuleList", "Sequential"})
 _PARTS = frozenset({"data", "real", "imag"})
 """Attributes of a tensor that are its elements: who assigns them writes into the tensor, or gives it other memory."""
 _VIEWS = _PARTS | {"T", "mT", "H", "mH"}
@@ -183,28 +186,36 @@ class ModuleMemory:
             return Effect()
         callee = self.calls.callee(function, call)
         if callee is not None:
-            return self._of_callee(callee, call)
+            return widest([self._of_callee(callee, call), *self._of_other_layers(function, call)])
         if qualified is not None:
             return self._of_global(qualified, call)
-        members = layers_called(self.calls, function, call)
-        if members:
-            return _widest([self._of_callee(each, call) for each in members])
+        if members := layers_called(self.calls, function, call):
+            return widest([self._of_callee(each, call) for each in members])
         if not isinstance(called, ast.Attribute):
-            return _unknown(call)
+            return unknown_call(call)
         if is_name(called.value, "self"):
             if called.attr in _REGISTERS:
                 return Effect(keeps=aliasing.operands(call))
             held = [self.site.resolve_global(each) for each in self.calls.assigned(function.owner, called.attr)]
             operators = [torch_api.torch_function(name) for name in held]
             if operators and all(operators):
-                return _widest([aliasing.of_operator(name, call) for name in operators])
+                return widest([aliasing.of_operator(name, call) for name in operators])
             made = self.calls.constructions(function.owner, called.attr)
             layers = [(torch_api.torch_module_class(self.site.resolve_global(each.func)), each) for each in made]
-            return _widest([aliasing.of_layer(layer, each, call) for layer, each in layers]) if made else _unknown(call)
+            effects = [aliasing.of_layer(layer, each, call) for layer, each in layers]
+            return widest(effects) if made else unknown_call(call)
         given = aliasing.operands(call, called.value)
-        if called.attr in CONTAINER_METHODS:
-            return Effect(given, keeps=given)
-        return aliasing.of_operator(called.attr, call, called.value)
+        kept = called.attr in CONTAINER_METHODS
+        return Effect(given, keeps=given) if kept else aliasing.of_operator(called.attr, call, called.value)
+
+    def _of_other_layers(self, function: Definition, call: ast.Call) -> Iterator[Effect]:
+        """What layers of torch beside one of the module do: `nn.Sequential(Part(), nn.ReLU(inplace=True))`."""
+        held = self.calls.held(function, call)
+        values = self.calls.assigned(function.owner, held) if held is not None else []
+        for part in (each for value in values for each in walk_in_layers(value) if isinstance(each, ast.Call)):
+            layer = torch_api.torch_module_class(self.site.resolve_global(part.func))
+            if layer is not None and layer not in _CONTAINERS:
+                yield aliasing.of_layer(layer, part, call)
 
     def _of_global(self, qualified: str, call: ast.Call) -> Effect:
         name = torch_api.torch_function(qualified)
@@ -220,7 +231,7 @@ class ModuleMemory:
         if only_computes or index.class_facts(qualified) is not None:
             given = aliasing.operands(call)
             return Effect(given, keeps=() if only_computes else given)
-        return Effect() if qualified.startswith("math.") else _unknown(call)
+        return Effect() if qualified.startswith("math.") else unknown_call(call)
 
     def _of_callee(self, callee: Definition, call: ast.Call) -> Effect:
         """What a function of the module does with what it is given."""
@@ -387,23 +398,3 @@ class ModuleMemory:
         parts = aliasing.shared_parts(node, lambda call: self._effect(function, call), self._sequences(function))
         own = {"self.?"} if any(is_name(each, "self") for each in parts) else set()
         return own | {name for each in parts for name in self.sources(function, each)}
-
-
-def _widest(effects: list[Effect]) -> Effect:
-    """What any of several calls may do."""
-    merged = Effect()
-    for each in effects:
-        merged = Effect(
-            merged.shares + each.shares,
-            merged.writes + each.writes,
-            merged.keeps + each.keeps,
-            merged.random or each.random,
-            merged.known and each.known,
-        )
-    return merged
-
-
-def _unknown(call: ast.Call) -> Effect:
-    """All that is given may be written and shared; what is called may hand out memory that it has."""
-    given = aliasing.operands(call)
-    return Effect((call.func, *given), given, given, random=True, known=False)

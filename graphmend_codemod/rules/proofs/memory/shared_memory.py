@@ -8,27 +8,28 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import cast
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
+from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls, calls_in, tree_of
 from graphmend_codemod.analysis.patterns import (
     all_given,
     all_names,
-    asks_identity,
-    elements_of,
     is_name,
-    is_none,
-    only_target,
 )
 from graphmend_codemod.analysis.scope import SCOPES, defaults_of, parameter_names, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.project.index.facts import Home
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names, own_definition
-from graphmend_codemod.rules.proofs.memory.identity import asked
+from graphmend_codemod.rules.proofs.memory.absent_functions import called_globals, given_none, global_names
+from graphmend_codemod.rules.proofs.memory.call_results import assigned_names, is_operand, is_result
+from graphmend_codemod.rules.proofs.memory.calls_elsewhere import Found, calls_of_function
+from graphmend_codemod.rules.proofs.memory.identity import asked, marks_of
 from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 from graphmend_codemod.rules.proofs.memory.stores import bound_in, meet, overlap
@@ -46,7 +47,7 @@ class SharedMemory(ModuleMemory):
     None; their names are put there. `assumed` are names of the top level that are taken for None.
     """
 
-    _above: set[tuple[str, int]] = field(default_factory=set)
+    _above: set[tuple[str, Key, bool]] = field(default_factory=set)
     absent: dict[str, None] | None = None
 
     def demand_no_write(
@@ -66,7 +67,7 @@ class SharedMemory(ModuleMemory):
         try:
             self._demand(function, node, names, replaced, readers)
         except NotProven:
-            absent = _called_globals(function, self._assigned_by_functions()) if self.absent is not None else None
+            absent = called_globals(function, self._assigned_by_functions()) if self.absent is not None else None
             if not absent or self.assumed:
                 raise
             # Where one of them is None, its call raises, and nothing behind it runs.
@@ -92,10 +93,12 @@ class SharedMemory(ModuleMemory):
         loops = [each for each in walk_scope(function.node) if isinstance(each, _LOOPS)]
         first = min([end, *(each.lineno for each in loops if each.lineno < end <= (each.end_lineno or 0))])
         last = _last_line(function, loops, readers)
+        lasting = self.calls.remembered("lasting", function, lambda: dict(_lasting(function)))
         for part, names_written in self.writes(function):
             if isinstance(part, SCOPES):
                 self._demand_no_write_inside(function, part, related)
-            runs = first < getattr(part, "lineno", 0) <= last and not self._may_be_absent(function, part)
+            line = getattr(part, "lineno", 0)
+            runs = first < lasting.get(id(part), line) and line <= last and not self._may_be_absent(function, part)
             for written in names_written if runs else ():
                 statement = blocks.statement_of(part)
                 if not looped and blocks.exclude(node, statement):
@@ -107,14 +110,29 @@ class SharedMemory(ModuleMemory):
                     )
         returned = [part for part in walk_scope(function.node) if isinstance(part, ast.Return) and part.lineno <= last]
         if any(self._hands_out(function, part.value, names, related) for part in returned):
-            self._demand_no_write_above(function)
+            self.demand_no_write_above(function, known_alone=not self._leads_outside(function, blocks, node, names))
+
+    def _leads_outside(self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str]) -> bool:
+        """False where only these names lead to their memory as a statement begins, and nothing that a caller has."""
+        given, same = parameter_names(function.node), self._renamed(function, names)
+        for name in names:
+            led = self.origins(function, blocks, node, name, function.node.lineno)
+            if any(each in given or "." in each for each in led):
+                return True
+        return any(
+            name in same and getattr(part, "lineno", 0) <= node.lineno
+            for name, part in self.kept(function)
+            if not self._is_earlier(function, blocks, node, name, part)
+        )
 
     def _hands_out(self, function: Definition, value: ast.expr | None, names: set[str], related: set[str]) -> bool:
         """True where a result is one of the names, or a view or attribute that shares their memory."""
-        if isinstance(value, ast.Tuple):
+        if isinstance(value, (ast.Tuple, ast.List)):
             return any(self._hands_out(function, each, names, related) for each in value.elts)
+        if isinstance(value, ast.IfExp):
+            return any(self._hands_out(function, each, names, related) for each in (value.body, value.orelse))
         if isinstance(value, ast.Name):
-            return value.id in names
+            return value.id in self._renamed(function, names)
         viewing = isinstance(value, (ast.Attribute, ast.Subscript)) or (
             isinstance(value, ast.Call) and self._effect(function, value).known
         )
@@ -122,14 +140,14 @@ class SharedMemory(ModuleMemory):
 
     def _assigned_by_functions(self) -> frozenset[str]:
         """Names of the module's top level that functions assign: a library is looked for when a layer is made."""
-        return self.remembered("assigned globals", None, lambda: _global_names(tree_of(self.site.source.text)))
+        return self.remembered("assigned globals", None, lambda: global_names(tree_of(self.site.source.text)))
 
     def _may_be_absent(self, function: Definition, part: ast.AST) -> bool:
         """True for a call of a function of the module's top level that is None where a library is not installed."""
         name = part.func.id if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) else None
         if self.absent is None or name is None or name in local_names(function.node):
             return False
-        if name not in self.remembered("absent", None, lambda: _given_none(tree_of(self.site.source.text))):
+        if name not in self.remembered("absent", None, lambda: given_none(tree_of(self.site.source.text))):
             return False
         self.absent[name] = None
         return True
@@ -246,27 +264,66 @@ class SharedMemory(ModuleMemory):
             todo += [each for each in fresh if name in self.sources(function, each.value)]
         return found
 
-    def _demand_no_write_above(self, function: Definition) -> None:
-        """The same for callers of a function that returns the product, or what it would have multiplied."""
-        key = function.key
-        if key in self._above:
+    def _renamed(self, function: Definition, names: set[str]) -> set[str]:
+        """Some names with those that a plain `z = y` gives what they hold, wherever it stands."""
+        found = set(names)
+        pairs = [
+            (part.value.id, target.id)
+            for part, _ in self.stores(function)
+            if isinstance(part, ast.Assign) and isinstance(part.value, ast.Name)
+            for target in part.targets
+            if isinstance(target, ast.Name)
+        ]
+        while more := {target for name, target in pairs if name in found} - found:
+            found |= more
+        return found
+
+    def demand_no_write_above(self, function: Definition, *, known_alone: bool = False) -> None:
+        """The same for callers of a function that returns the product, or what it would have multiplied.
+
+        With `known_alone`, only those of the same file are asked that certainly run it.
+        """
+        scope = self.site.evaluator.scope
+        key = scope.module, function.key, known_alone
+        if not self._above.isdisjoint({key, (scope.module, function.key, False)}):
             return
         self._above.add(key)
-        for caller, call in self.calls.callers(function):
-            blocks = blocks_of(self.calls, caller)
-            statement, targets = blocks.statement_of(call), _assigned_names(caller, call)
-            names = all_names(call) - {"self"}
-            if (told := asked(caller.node, partial(_is_result, call, targets))) is not None:
-                raise NotProven(f"`{told}` in `{caller.qualname}` compares its result by identity or memory")
-            if targets:
-                self.demand_no_write(caller, statement, names | targets)
-            elif isinstance(statement, ast.Return) and statement.value is call:
-                self.demand_no_write(caller, statement, names)
-                self._demand_no_write_above(caller)
-            elif _is_operand(statement, call):
-                continue
-            elif any(self.sources(caller, each) for each in all_given(call)):
-                raise NotProven(f"the result of `{short(call)}` is not assigned to a variable")
+        known = self.calls.callers(function)
+        for caller, call in known:
+            self._demand_no_write_around(caller, call)
+        seen = {(scope.module, call.lineno, call.col_offset) for _, call in known}
+        for file, calls, caller, call in () if known_alone else self._possible_calls(function):
+            if (file.evaluator.scope.module, call.lineno, call.col_offset) not in seen:
+                site = cast("Site", file)  # it asks what such a file can tell
+                SharedMemory(site, calls, _above=self._above)._demand_no_write_around(caller, call)
+
+    def may_return_given(self, function: Definition) -> bool:
+        """False for a function that keeps nothing and returns nothing of what it gets."""
+        return bool(self._returned_parameters(function) or self.kept(function))
+
+    def _possible_calls(self, function: Definition) -> Iterator[Found]:
+        """The calls of a function in all files; those of a method that returns what it gets are hard to find."""
+        scope = self.site.evaluator.scope
+        return calls_of_function(scope.index, Home(scope.module, self.site.source.text), function)
+
+    def _demand_no_write_around(self, caller: Definition, call: ast.Call) -> None:
+        """The same for one call."""
+        statement, targets = blocks_of(self.calls, caller).statement_of(call), assigned_names(caller, call)
+        names = all_names(call) - {"self"}
+        marks = marks_of(self.site.source.text)
+        if (told := asked(caller.node, partial(is_result, call, targets), marks)) is not None:
+            raise NotProven(f"`{told}` in `{caller.qualname}` tells its result from another tensor")
+        if any(each.writes for each in self._of_other_layers(caller, call)):
+            raise NotProven(f"a layer in `{short(call)}` works in place")
+        if targets:
+            self.demand_no_write(caller, statement, names | targets)
+        elif isinstance(statement, ast.Return) and statement.value is call:
+            self.demand_no_write(caller, statement, names)
+            self.demand_no_write_above(caller)
+        elif is_operand(statement, call):
+            return
+        elif any(self.sources(caller, each) for each in all_given(call)):
+            raise NotProven(f"the result of `{short(call)}` is not assigned to a variable")
 
 
 def _binds_name(part: ast.AST, name: str) -> bool:
@@ -287,6 +344,20 @@ def demand_no_write(
     memory.demand_no_write(own_definition(site), node, names, replaced, readers)
 
 
+def demand_no_write_by_callers(site: Site) -> None:
+    """NotProven where a caller may write into a result of the function of a site, or asks which object it is.
+
+    For a function that always returns a new tensor under torch.compile.
+    """
+    if calls_in(site.source.text).at(site.evaluator.scope.node.lineno) is None:
+        raise NotProven("it is in a nested function, and the outer function may write into what it returns")
+    memory, function = SharedMemory(site, calls_in(site.source.text)), own_definition(site)
+    try:
+        memory.demand_no_write_above(function, known_alone=not memory.may_return_given(function))
+    except NotProven as reason:
+        raise NotProven(f"`torch.where` would copy a tensor that is written in place later: {reason}") from None
+
+
 def _in_tree(function: Definition, node: ast.stmt) -> ast.stmt:
     """The same statement in the tree of the whole module, whose loops and branches are known."""
     same = (each for each in walk_scope(function.node) if isinstance(each, type(node)))
@@ -305,48 +376,15 @@ def _last_line(function: Definition, loops: Sequence[ast.stmt], readers: Sequenc
     return max(*ends, *around, 0)
 
 
-def _global_names(tree: ast.Module) -> frozenset[str]:
-    return frozenset(name for part in walk(tree) if isinstance(part, ast.Global) for name in part.names)
-
-
-def _called_globals(function: Definition, names: frozenset[str]) -> frozenset[str]:
-    """Those of some names of the top level that a function calls."""
-    called = {part.func.id for part in walk_scope(function.node) if _calls_a_name(part)}  # type: ignore[attr-defined]
-    found = called & names
-    return frozenset(found - local_names(function.node) if found else found)
-
-
-def _calls_a_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-
-
-def _given_none(tree: ast.Module) -> frozenset[str]:
-    """Names that the top level of a module may give None, `scan, update = None, None` under an `else:`."""
-    found: set[str] = set()
-    for part in (each for each in tree.body if isinstance(each, (ast.Assign, ast.If, ast.Try))):
-        for node in walk_in_layers(part):
-            for target in node.targets if isinstance(node, ast.Assign) else ():
-                assert isinstance(node, ast.Assign)
-                several = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
-                names = target.elts if isinstance(target, ast.Tuple) and several else [target]
-                values = node.value.elts if isinstance(node.value, ast.Tuple) and several else [node.value]
-                pairs = zip(names, values, strict=False)
-                found |= {name.id for name, value in pairs if isinstance(name, ast.Name) and is_none(value)}
-    return frozenset(found)
-
-
-def _is_operand(statement: ast.stmt, call: ast.Call) -> bool:
-    """True for `2 * f(x)`, `f(x) > 0`: the result is read at once, and nothing has its memory afterwards."""
-    for part in walk_in_layers(statement):
-        if isinstance(part, ast.Compare) and not asks_identity(part):
-            operands = [part.left, *part.comparators]
-        elif isinstance(part, ast.BinOp) and not isinstance(part.op, ast.Add):  # lists add up to one that has both
-            operands = [part.left, part.right]
-        else:
-            continue
-        if any(each is call for each in operands):
-            return True
-    return False
+def _lasting(function: Definition) -> Iterator[tuple[int, int]]:
+    """The ids of what runs later than where it stands, and the last line: generators, and what a `with` ends."""
+    for node in walk_scope(function.node):
+        if isinstance(node, ast.GeneratorExp):
+            yield from ((id(part), function.node.end_lineno or 0) for part in walk(node))
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            yield from (
+                (id(part), (node.end_lineno or 0) + 1) for item in node.items for part in walk(item.context_expr)
+            )
 
 
 def is_layer(site: Site, calls: ModuleCalls, function: Definition, call: ast.Call) -> bool:
@@ -356,27 +394,3 @@ def is_layer(site: Site, calls: ModuleCalls, function: Definition, call: ast.Cal
         return False
     made = calls.constructions(function.owner, called.attr)
     return bool(made) and all(torch_api.torch_module_class(site.resolve_global(each.func)) in _LAYERS for each in made)
-
-
-def _is_result(call: ast.Call, targets: set[str], node: ast.expr) -> bool:
-    """True for the call itself and for a name that gets its result."""
-    return node is call or (isinstance(node, ast.Name) and node.id in targets)
-
-
-def assigned(caller: Definition, call: ast.Call) -> str | None:
-    """The name that alone gets the result of a call; None where there is none."""
-    target = _target(caller, call)
-    return target.id if isinstance(target, ast.Name) else None
-
-
-def _assigned_names(caller: Definition, call: ast.Call) -> set[str]:
-    """The names that alone get the result of a call, or its elements."""
-    target = _target(caller, call)
-    targets = elements_of(target) if target is not None else []
-    names = {each.id for each in targets if isinstance(each, ast.Name)}
-    return names if len(names) == len(targets) else set()
-
-
-def _target(caller: Definition, call: ast.Call) -> ast.expr | None:
-    made = (each for each in walk_scope(caller.node) if isinstance(each, ast.Assign) and each.value is call)
-    return only_target(next(made, None))

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import aliasing
+from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.rules.framework.site import TORCH_NAMES
 
@@ -127,3 +128,23 @@ def _keeps(memory: ModuleMemory, function: Definition, seen: set[tuple[str, int]
         return True
     called = (memory.calls.callee(function, part) for part in walk_scope(function.node) if isinstance(part, ast.Call))
     return any(each is not None and _keeps(memory, each, seen) for each in called)
+
+
+def widest(effects: list[Effect]) -> Effect:
+    """What any of several calls may do."""
+    merged = Effect()
+    for each in effects:
+        merged = Effect(
+            merged.shares + each.shares,
+            merged.writes + each.writes,
+            merged.keeps + each.keeps,
+            merged.random or each.random,
+            merged.known and each.known,
+        )
+    return merged
+
+
+def unknown_call(call: ast.Call) -> Effect:
+    """All that is given may be written and shared; what is called may hand out memory that it has."""
+    given = aliasing.operands(call)
+    return Effect((call.func, *given), given, given, random=True, known=False)

@@ -20,7 +20,7 @@ from graphmend_codemod.analysis.patterns import all_names, same
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import SCALAR, Origin, Value, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.proofs.memory.identity import layout_asked_of_names, shown_names
+from graphmend_codemod.rules.proofs.memory.identity import asked_of_names, layout_asked_of_names, shown_names
 from graphmend_codemod.rules.proofs.memory.later_writes import demand_no_later_write
 from graphmend_codemod.rules.proofs.select.assumptions import Assumption, Facts, equate, is_dotted
 from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves, is_finite_source, read_values
@@ -301,6 +301,8 @@ class SelectProof:
         site, first = self.site, self.selection.arms[0].condition
         if (told := layout_asked_of_names(site, self.selection.names)) is not None:
             raise NotProven(f"`{told}` asks for strides, and those of `torch.where` may be others")
+        if (told := asked_of_names(site, self.selection.names)) is not None:
+            raise NotProven(f"`{told}` tells one tensor from another, and `torch.where` returns a new one")
         if self.aliasing:
             demand_no_later_write(site, self.kept, self.selection.names)
         exact = {each.one for each in self.assumed if each.what == "dtype" and each.other.startswith("torch.")}

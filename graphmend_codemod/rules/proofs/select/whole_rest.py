@@ -20,6 +20,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.only_computing import OnlyComputing, names_read
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, split
 from graphmend_codemod.rules.proofs.conditions.type_conditions import tensor_facts
+from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write_by_callers
 
 _LARGEST = 200
 _COMMENT = "# What either `return` gives, before it is known which one is taken."
@@ -73,7 +74,10 @@ def edit(site: Site, node: ast.If, condition: Condition) -> Edit:
     asked += _asserted(site, rest)
     if function.args.kwarg is not None and function.args.kwarg.arg in early.free | late.free:
         asked.append(f"not {function.args.kwarg.arg}")
+    demand_no_write_by_callers(site)
     values = listed(dict.fromkeys([*early.parameters, *late.parameters]))
+    given_on = [ast.Name(each, ast.Load()) for each in dict.fromkeys([*early.parameters, *late.parameters])]
+    asked += site.keeps_graph(given_on)
     asked.append(site.call("_both_may_run(", [values, own_values(site, attributes)], deeper=1))
     return _written(site, node, condition, asked, early, late)
 
