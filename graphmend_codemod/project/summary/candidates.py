@@ -61,7 +61,7 @@ REFUSED = frozenset(
         "is_deterministic_algorithms_warn_only_enabled", "flash_sdp_enabled", "math_sdp_enabled",
         "mem_efficient_sdp_enabled", "cudnn_sdp_enabled", "from_dlpack", "to_dlpack", "memory_allocated",
         "is_conj", "is_inference", "is_neg", "is_pinned", "is_same_size", "is_set_to", "is_shared", "is_signed",
-        "storage_offset", "random_", "resize_as_",
+        "storage_offset", "random_", "resize_as_", "set_",
         "memory_reserved", "max_memory_allocated", "max_memory_reserved", "memory_stats",
     }
 )  # fmt: skip
@@ -74,7 +74,7 @@ REFUSED_WITH_OWNER = frozenset(
         "path.isdir", "os.makedirs", "os.listdir", "os.cpu_count", "json.dumps", "json.loads", "json.load", "json.dump",
         "torch.save", "torch.load", "stdout.write", "stdout.flush", "functional.jacobian", "functional.hessian",
         "functional.vjp", "functional.jvp", "functional.hvp", "functional.vhp", "builtins.open",
-        "builtins.eval", "copy.copy", "torch.cov", "cudnn.flags", "cuda.device_count", "mps.is_available",
+        "builtins.eval", "builtins.exec", "jit.script", "jit.trace", "os.getcwd", "os.putenv", "copy.copy", "torch.cov", "cudnn.flags", "cuda.device_count", "mps.is_available",
         "torch.is_storage", "torch.typename",
         "bisect.bisect", "pickle.dumps", "pickle.loads", "hashlib.md5", "hashlib.sha256",
         "np.pad", "numpy.pad", "np.where", "numpy.where", "functional.spectrogram", "functional.inverse_spectrogram",

@@ -18,6 +18,7 @@ from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.project.index.facts import AttributeFact, AttributeKind
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.guessed import guessed_at, seeming
@@ -32,8 +33,9 @@ rule = Rule(
     contract=Contract(cost=Cost.NONE),
 )
 
+_AS_IF = "rewrite it as `if` statements, so that a rule can fix it"
 _STATEMENTS = (
-    ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.Assert, ast.With,
+    ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.Assert, ast.With, ast.Match,
 )  # fmt: skip
 
 
@@ -62,6 +64,22 @@ def test_on_something(site: Site, statement: ast.If | ast.While | ast.Assert | a
     """`if x.sum() == 0`."""
     each = tested(site, statement.test) or seeming(site, statement.test)
     return Diagnostic(each.message, declined=each.advice) if each is not None else None
+
+
+@rule.on(ast.Match)
+def matched(site: Site, statement: ast.Match) -> Diagnostic | None:
+    """`case (a, b) if x.sum() > 0:`, and `match x.argmax(): case 0:`."""
+    message = "data-dependent branch in a `match` statement"
+    for case in statement.cases:
+        guard = case.guard
+        if guard is None or site.value(guard).is_python:
+            continue
+        if reads_tensor(site, guard) or tested(site, guard) is not None or seeming(site, guard) is not None:
+            return Diagnostic(f"{message}: `{short(guard)}`", declined=_AS_IF, node=guard)
+    values = any(isinstance(part, ast.MatchValue) for case in statement.cases for part in ast.walk(case.pattern))
+    if values and site.value(statement.subject).is_tensor:
+        return Diagnostic(f"{message}: `{short(statement.subject)}`", declined=_AS_IF, node=statement.subject)
+    return None
 
 
 @rule.on(ast.Expr, candidate="test", when=lambda node: isinstance(node.value, ast.BoolOp))

@@ -74,8 +74,9 @@ QUESTIONS = (
     ("control_flow.gm101_tensor_if_assign", "IfExp", "test", ""),
     ("control_flow.gm111_decided_test", "If While IfExp Assert", "test", ""),
     ("control_flow.gm111_decided_test", "Assign", "test", "rand rand_like random uniform"),
-    ("advice.gm703_untraced", "Assign AugAssign Expr Return If While For Assert With", "", ""),
+    ("advice.gm703_untraced", "Assign AugAssign Expr Return If While For Assert With Match", "", ""),
     ("advice.gm703_untraced", "With", "", ""),
     ("advice.gm703_untraced", "If While Assert IfExp", "test", ""),
+    ("advice.gm703_untraced", "Match", "", ""),
     ("advice.gm703_untraced", "Expr", "test", ""),
 )

@@ -103,6 +103,7 @@ _IN_PLACE = Refused(
     "changes a tensor with a method that Dynamo does not trace", "manually write it with functions of torch"
 )
 _EVALUATES = Refused("evaluates source text", "Dynamo does not trace it; manually write the expression out")
+_SCRIPTS = Refused("compiles with TorchScript", "Dynamo does not trace it; manually do it in `__init__`")
 _SETS_ASIDE = Refused(
     "changes settings of torch for a block",
     "Dynamo does not trace it; manually set it around the call of the compiled function",
@@ -219,7 +220,7 @@ BY_NAME: dict[str, Refused] = {
     **dict.fromkeys(("torch.initial_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all"), _STATE),
     **dict.fromkeys((f"torch.autograd.functional.{name}" for name in _DERIVATIVES), _FUNCTIONAL),
     **dict.fromkeys((f"os.path.{name}" for name in ("exists", "isfile", "isdir")), _FILES),
-    **dict.fromkeys((f"os.{name}" for name in ("makedirs", "listdir", "cpu_count")), _FILES),
+    **dict.fromkeys((f"os.{name}" for name in ("makedirs", "listdir", "cpu_count", "getcwd", "putenv")), _FILES),
     **dict.fromkeys((f"json.{name}" for name in ("dump", "dumps", "load", "loads")), _FILES),
     **dict.fromkeys(("torch.save", "torch.load", "builtins.open", "sys.stdout.write", "sys.stdout.flush"), _FILES),
     **dict.fromkeys((f"warnings.{name}" for name in ("catch_warnings", "simplefilter", "filterwarnings")), _WARNS),
@@ -247,7 +248,8 @@ BY_NAME: dict[str, Refused] = {
     "torch.nested.nested_tensor": _NESTED,
     "torch.sparse.mm": _SPARSE,
     **dict.fromkeys(("builtins.__import__", "importlib.import_module"), _IMPORTS),
-    "builtins.eval": _EVALUATES,
+    **dict.fromkeys(("builtins.eval", "builtins.exec"), _EVALUATES),
+    **dict.fromkeys(("torch.jit.script", "torch.jit.trace"), _SCRIPTS),
     "torch.autograd.set_detect_anomaly": _SETS_ASIDE,
     "torch.nn.init.trunc_normal_": _INITIALISES,
     "numpy.random.default_rng": _GENERATES,
@@ -270,7 +272,7 @@ BY_NAME: dict[str, Refused] = {
 }
 _METHODS: dict[str, Refused] = {
     **dict.fromkeys(("to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc"), _SPARSE),
-    **dict.fromkeys(("apply_", "map_", "random_", "resize_", "resize_as_", "share_memory_"), _IN_PLACE),
+    **dict.fromkeys(("apply_", "map_", "random_", "resize_", "resize_as_", "set_", "share_memory_"), _IN_PLACE),
     **dict.fromkeys(_KINDS_BY_METHOD, _ASKS_KIND),
     **dict.fromkeys(
         ("register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "retain_grad"), _HOOKS

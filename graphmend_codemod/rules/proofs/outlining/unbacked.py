@@ -48,6 +48,9 @@ _HOW_LARGE = frozenset({"shape", "size", "numel"})
 _ONCE = (ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 
 
+_PASS_IN = "manually pass it in as a number of Python, compute it from shapes, or keep it a tensor"
+
+
 class Captured(NamedTuple):
     """What a statement reads from the data: the first such place, and what is `written` in the place of nodes.
 
@@ -99,7 +102,8 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     if why is None:
         chosen = [node for node, text in written if _CHOOSES.search(text)]
         why, off = unanswered(site, chosen, [node for node, text in written if not _CHOOSES.search(text)])
-    reason = f"{why}; manually compute all elements and select with `torch.where`" if why is not None else None
+    way_out = _PASS_IN if is_number else "manually compute all elements and select with `torch.where`"
+    reason = f"{why}; {way_out}" if why is not None else None
     shaped = as_shape(site, statement, [node for node, text in written if text.startswith("_numbers_in_graph(")])
     if shaped is not None:
         reason = f"{shaped}; manually give the sizes as numbers of Python"

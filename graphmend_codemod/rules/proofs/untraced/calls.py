@@ -33,7 +33,7 @@ READS = {"item": "a Python scalar", "tolist": "a Python list", "numpy": "a NumPy
 _CASTS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.range"})
 SIZED = frozenset("arange zeros ones empty full rand randn".split())
 RESHAPES = frozenset("new_zeros new_ones new_empty new_full view reshape expand repeat narrow permute tile".split())
-_TAKES_SIZES = SIZED | RESHAPES | {"pad", "interpolate", "one_hot", "split", "topk"}
+_TAKES_SIZES = SIZED | RESHAPES | {"pad", "interpolate", "one_hot", "split", "tensor_split", "topk"}
 _DRAWS_ARRAYS = frozenset("normal rand randint randn random random_sample uniform".split())
 _TRACED_DRAWS = _DRAWS_ARRAYS | {"choice", "shuffle", "sample", "seed"}
 """Functions of `np.random` that Dynamo traces; the result is a tensor, and no number."""
@@ -90,6 +90,14 @@ def read(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     return None
 
 
+def told(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`str(x)`, `repr(x)`."""
+    if called not in {"builtins.str", "builtins.repr"} or not any(site.value(each).is_tensor for each in node.args):
+        return None
+    advice = "a tensor has no value while Dynamo traces; manually make the text outside of the compiled function"
+    return Untraced(node, "makes text of a tensor (device sync)", advice)
+
+
 def _is_read(site: Site, node: ast.expr) -> bool:
     return (
         site.value(node).is_tensor
@@ -134,6 +142,8 @@ def sizes(node: ast.Call, called: str | None) -> Iterator[ast.expr]:
         given = [*node.args[position : position + 1], *(word.value for word in node.keywords if word.arg == "k")]
     elif method == "split":
         given = [each.elt for each in node.args if isinstance(each, ast.ListComp)]
+    elif method == "tensor_split":
+        given = node.args[0 if name is None else 1 :][:1]
     elif name is None and method in RESHAPES:
         given = node.args[:1] if method == "new_full" else node.args
     for each in given:
@@ -317,7 +327,7 @@ def custom_function(site: Site, node: ast.Call, called: str | None) -> Untraced 
 
 
 CALLS: tuple[Ask, ...] = (
-    found, compared, apart, ordered, given_generator, differentiable, drawn, by_name, read, sized, recurrent,
+    found, compared, apart, ordered, given_generator, differentiable, drawn, by_name, read, told, sized, recurrent,
     constructed, custom_function, of_foreign_object, made_foreign, compiled_elsewhere, explained,
 )  # fmt: skip
 CALLS_IN_LOOPS: tuple[Ask, ...] = (found, apart, read, sized)

@@ -32,7 +32,7 @@ from graphmend_codemod.rules.proofs.untraced.layers import (
     switched_off,
 )
 from graphmend_codemod.rules.proofs.untraced.subscripts import bounds, index_parts, masked, unpacked
-from graphmend_codemod.rules.proofs.untraced.tests import tested
+from graphmend_codemod.rules.proofs.untraced.tests import asserted, tested
 
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _CASTS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.range", "builtins.round"})
@@ -63,8 +63,8 @@ def guessed_at(site: Site, node: ast.expr) -> Untraced | None:
             )
     if called is not None and called.startswith("torch.distributions.") and _checks(node):
         return Untraced(node, "checks the arguments of a distribution", _CHECKS)
-    if called in {"builtins.any", "builtins.all"}:
-        return _any_of(site, node)
+    if called in {"builtins.any", "builtins.all", "torch._assert"}:
+        return asserted(site, node) if called == "torch._assert" else _any_of(site, node)
     if called in _CASTS or (called or "").startswith("math."):
         return _cast(site, node, called == "builtins.range")
     if called is not None and called.startswith("numpy.") and called[6:] in SIZED:
@@ -134,7 +134,8 @@ def _compared_by(site: Site, node: ast.Call, called: str | None) -> Untraced | N
         return None
     key = keyword(node, "key")
     tests = [key] if key is not None else node.args[:1] if _COMPARES[called] else []
-    decides = any(isinstance(each, ast.Lambda) and _reduces(each.body) for each in tests)
+    lambdas = [each.body for each in tests if isinstance(each, ast.Lambda)]
+    decides = any(_reduces(each) or site.value(each).is_tensor for each in lambdas)
     plain = called == "builtins.sorted" and key is None and bool(node.args)
     if not decides and not (plain and seems_tensor(site, element_of(node.args[0], 0))):
         return None

@@ -17,8 +17,15 @@ from graphmend_codemod.rules.proofs.untraced.frames import Source
 from graphmend_codemod.rules.proofs.untraced.value_sources import AS_THEIR_ARGUMENTS, Guess
 
 _OF_PYTHON = frozenset(name for kind in (str, bytes, list, dict, set, tuple, int, float) for name in dir(kind))
-_TENSOR_METHODS = torch_api.RETURNS_TENSOR - _OF_PYTHON - {"where", "tensor", "pad", "normalize", "linear", "embedding"}
-"""Methods whose name says that the result is a tensor, or an array."""
+_TENSOR_METHODS = ((torch_api.RETURNS_TENSOR - _OF_PYTHON) | {"topk", "kthvalue", "cummax", "cummin", "aminmax"}) - {
+    "where",
+    "tensor",
+    "pad",
+    "normalize",
+    "linear",
+    "embedding",
+}
+"""Methods whose name says that the result is a tensor, an array, or several."""
 _NO_TENSORS = ("is_", "get_", "set_", "are_", "_")
 _NO_TENSOR = frozenset(
     """allclose autocast broadcast_shapes broadcast_tensors can_cast chunk compile cond device dtype enable_grad equal

@@ -42,7 +42,7 @@ _CALLED = (
     | GUESSED
     | frozenset(
         "int float bool range pad interpolate topk zip all any requires_grad_ repeat_interleave generate_state "
-        "map sorted filter reduce max min apply split".split()
+        "map sorted filter reduce max min apply split tensor_split str repr _assert".split()
     )
 )
 _ALL = frozenset({"all", "any"})
@@ -61,7 +61,8 @@ class Suspects(NamedTuple):
 
     def of(self, statement: ast.stmt) -> list[ast.expr]:
         """Those that the statement evaluates itself."""
-        body = getattr(statement, "body", None)
+        body = [each.pattern for each in statement.cases] if isinstance(statement, ast.Match) else None
+        body = body or getattr(statement, "body", None)
         last = (statement.end_lineno or 0, statement.end_col_offset or 0)
         end = (body[0].lineno, body[0].col_offset) if body else last
         first = bisect_left(self.places, (statement.lineno, statement.col_offset))
@@ -166,7 +167,7 @@ def _of_module(function: ast.Attribute) -> bool:
 
 def evaluated(site: Site, statement: ast.stmt) -> Iterator[ast.AST]:
     """The expressions that a statement evaluates while torch.compile traces, without those of statements inside it."""
-    if hasattr(statement, "body"):
+    if hasattr(statement, "body") or isinstance(statement, ast.Match):
         heads = [getattr(statement, field, None) for field in _HEADS]
         stack = [each for head in heads for each in (head if isinstance(head, list) else [head]) if each is not None]
     else:

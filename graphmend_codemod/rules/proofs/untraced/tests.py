@@ -15,10 +15,16 @@ from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.untraced.calls import ordered
-from graphmend_codemod.rules.proofs.untraced.evidence import is_mask, is_registered, is_tensor_or_number
+from graphmend_codemod.rules.proofs.untraced.evidence import (
+    is_given_to_forward,
+    is_mask,
+    is_registered,
+    is_tensor_or_number,
+)
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 
 _REDUCES = frozenset("sum any all max min amax amin mean item".split())
+_COMPARES = frozenset("equal allclose is_nonzero".split())
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _ANSWERS_OF_NUMPY = frozenset(
     "abs all allclose any array_equal isclose isfinite isinf isnan linalg.norm max mean min mod prod sum".split()
@@ -49,11 +55,14 @@ def tested(site: Site, test: ast.expr) -> Untraced | None:
 
 
 def _searched(site: Site, test: ast.expr) -> Untraced | None:
-    """`if 3 in ids`, where `ids` is a tensor."""
+    """`if 3 in ids`, where `ids` is a tensor, and `if label in known`, where `label` is one."""
     while is_not(test):
         test = test.operand
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.In, ast.NotIn)):
         return None
+    if site.value(test.left).is_tensor:
+        advice = "manually write `(tensor == value).any()`, or `torch.isin` for several values"
+        return Untraced(test, "searches a list for a tensor (data-dependent branch)", advice)
     if not site.value(test.comparators[0]).is_tensor:
         return None
     return Untraced(
@@ -168,11 +177,22 @@ def _deciding(test: ast.expr) -> Iterator[ast.Call]:
         yield test
 
 
+def asserted(site: Site, node: ast.Call) -> Untraced | None:
+    """`torch._assert(x.sum() < limit, "message")`."""
+    test = node.args[0] if node.args else None
+    if test is None or not (site.value(test).is_tensor or reads_tensor(site, test) or tested(site, test) is not None):
+        return None
+    advice = "Dynamo asks for its value; manually write `torch._assert_async`"
+    return Untraced(node, "asserts the elements of a tensor (device sync)", advice)
+
+
 def _may_read(site: Site, call: ast.Call) -> bool:
     if site.resolve(call.func) in {"builtins.any", "builtins.all"} and len(call.args) == 1:
         return is_mask(site, call.args[0])
-    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _REDUCES or site.resolve(call.func):
+    if not isinstance(call.func, ast.Attribute) or site.resolve(call.func):
         return False
+    if call.func.attr not in _REDUCES:
+        return call.func.attr in _COMPARES and is_given_to_forward(site, call.func.value)
     return site.value(call.func.value).kind is ValueKind.UNKNOWN and site.value(call).kind is ValueKind.UNKNOWN
 
 
