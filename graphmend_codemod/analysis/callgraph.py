@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, TypeVar, cast
 
-from graphmend_codemod.analysis.patterns import is_attribute, is_name
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, stored_names
 from graphmend_codemod.analysis.scope import (
     SCOPES,
     FunctionNode,
@@ -23,6 +23,7 @@ from graphmend_codemod.core.source import parse_text
 
 Key = tuple[str, int]
 T = TypeVar("T")
+_BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
 
 
 class Definition(NamedTuple):
@@ -80,10 +81,7 @@ class ModuleCalls:
             self._functions[node.name] = (node.name, node.lineno)
             self.definitions[node.name, node.lineno] = Definition(node.name, node)
         elif isinstance(node, ast.Import):
-            for each in node.names:
-                self._imported[each.asname or each.name.partition(".")[0]] = (
-                    each.name if each.asname else each.name.partition(".")[0]
-                )
+            self._imported |= {_bound(each): each.name if each.asname else _bound(each) for each in node.names}
         elif isinstance(node, ast.ImportFrom):
             home = "." * node.level + (node.module or "")
             self._imported |= {each.asname or each.name: f"{home}.{each.name}" for each in node.names}
@@ -201,10 +199,6 @@ class ModuleCalls:
             return self._attribute(base, node.attr) if base is not None else None
         return None
 
-    def is_literal(self, name: str) -> bool:
-        """True for a name that the top level of the module binds once, to a constant that is written out."""
-        return self.literal(name) is not None
-
     def literal(self, name: str) -> ast.Constant | None:
         """The constant that the top level of the module gives a name, which it binds once."""
         values = self._literals.get(name, [])
@@ -221,10 +215,10 @@ class ModuleCalls:
     def _bound_elsewhere(self) -> set[str]:
         """Names that statements such as `if` and `try` bind at the top level of the module."""
         parts = [part for each in self._others for part in walk_scope(each)]
-        found = {part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+        found = stored_names(parts)
         found |= {part.name for part in parts if isinstance(part, SCOPES) and not isinstance(part, ast.Lambda)}
         imports = [part for part in parts if isinstance(part, (ast.Import, ast.ImportFrom))]
-        return found | {each.asname or each.name.partition(".")[0] for part in imports for each in part.names}
+        return found | {_bound(each) for part in imports for each in part.names}
 
     def has_class(self, name: str) -> bool:
         """True for a class at the top level of the module."""
@@ -249,25 +243,9 @@ class ModuleCalls:
                 key = self.method(owner, function.attr) if owner else None
         return self.definitions.get(key) if key is not None else None
 
-    @cached_property
-    def _known_loops(self) -> dict[Key, dict[str, ast.expr]]:
-        return {}
-
     def _loops(self, caller: Definition) -> dict[str, ast.expr]:
         """What the variables of loops over modules come from."""
-        key = caller.key
-        if key not in self._known_loops:
-            found: dict[str, ast.expr] = {}
-            for node in _statements(caller.node, nested=False):
-                if isinstance(node, ast.For):
-                    target, iterated = node.target, node.iter
-                    counted = isinstance(iterated, ast.Call) and getattr(iterated.func, "id", "") == "enumerate"
-                    if counted and isinstance(iterated, ast.Call) and isinstance(target, ast.Tuple):
-                        target, iterated = target.elts[-1], iterated.args[0]
-                    if isinstance(target, ast.Name):
-                        found.setdefault(target.id, iterated)
-            self._known_loops[key] = found
-        return self._known_loops[key]
+        return self.remembered("loops", caller.key, lambda: _loops_in(caller.node))
 
     def _callers(self, function: Key) -> list[tuple[Definition, ast.Call, Definition]]:
         return self.remembered("callers", function, lambda: list(self._find_callers(function)))
@@ -303,8 +281,7 @@ class ModuleCalls:
     @cached_property
     def _callable_attributes(self) -> frozenset[str]:
         """Names behind a dot that may be called: methods, and attributes that hold a module."""
-        methods = {name for names in self._methods.values() for name in names}
-        return frozenset(methods.union(*self._attributes.values()))
+        return frozenset(set().union(*self._methods.values(), *self._attributes.values()))
 
     def _may_lead_here(self, function: ast.expr) -> bool:
         return not isinstance(function, ast.Attribute) or function.attr in self._callable_attributes
@@ -320,8 +297,7 @@ class ModuleCalls:
 
     def callers(self, function: Definition) -> list[tuple[Definition, ast.Call]]:
         """The calls of a function: by whom, and the call itself."""
-        found = self._callers(function.key)
-        return [(caller, call) for caller, call, _ in found]
+        return [(caller, call) for caller, call, _ in self._callers(function.key)]
 
     def possible_callers(self, function: Definition) -> list[tuple[Definition, ast.Call]]:
         """The same, and calls of attributes that may hold a layer whose `forward` it is, or one of another class."""
@@ -329,8 +305,7 @@ class ModuleCalls:
         return self.remembered("possible callers", key, lambda: list(self._find_possible_callers(function, key)))
 
     def _find_possible_callers(self, function: Definition, key: Key) -> Iterator[tuple[Definition, ast.Call]]:
-        known = self.callers(function)
-        yield from known
+        yield from (known := self.callers(function))
         if function.owner and function.node.name == "forward":
             for caller, call in self._calls_of_layers.get(key, ()):
                 if not any(call is each for _, each in known):
@@ -379,9 +354,6 @@ def _statements(root: ast.stmt, *, nested: bool = True) -> Iterator[ast.AST]:
             todo += getattr(node, block, ())
 
 
-_BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
-
-
 @lru_cache(maxsize=2)
 def tree_of(text: str) -> ast.Module:
     """The syntax tree of a whole file, which nobody changes; SourceError if Python cannot parse it.
@@ -399,10 +371,22 @@ def calls_in(text: str) -> ModuleCalls:
     return ModuleCalls(tree_of(text))
 
 
-def same_if(function: Definition, node: ast.If) -> ast.If:
-    """The same statement in the tree of the whole module."""
-    tests = (each for each in walk_scope(function.node) if isinstance(each, ast.If))
-    return next(each for each in tests if (each.lineno, each.col_offset) == (node.lineno, node.col_offset))
+def _bound(imported: ast.alias) -> str:
+    """The name that an import binds: `a` for `import a.b`."""
+    return imported.asname or imported.name.partition(".")[0]
+
+
+def _loops_in(function: FunctionNode) -> dict[str, ast.expr]:
+    found: dict[str, ast.expr] = {}
+    for node in _statements(function, nested=False):
+        if isinstance(node, ast.For):
+            target, iterated = node.target, node.iter
+            counted = isinstance(iterated, ast.Call) and is_name(iterated.func, "enumerate")
+            if counted and isinstance(iterated, ast.Call) and isinstance(target, ast.Tuple):
+                target, iterated = target.elts[-1], iterated.args[0]
+            if isinstance(target, ast.Name):
+                found.setdefault(target.id, iterated)
+    return found
 
 
 def _assignments(node: ast.ClassDef) -> Iterator[tuple[list[str | None], ast.expr]]:
@@ -415,5 +399,4 @@ def _assignments(node: ast.ClassDef) -> Iterator[tuple[list[str | None], ast.exp
 
 def _own_name(target: ast.expr) -> str | None:
     """`attribute` for `self.attribute`."""
-    own = is_attribute(target, "self")
-    return target.attr if own and isinstance(target, ast.Attribute) else None
+    return target.attr if is_attribute(target, "self") else None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeGuard
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
+from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers, walk_scope
 
 _IDENTITY = frozenset({ast.Is, ast.IsNot, ast.In, ast.NotIn})
 
@@ -52,6 +52,12 @@ def all_names(node: ast.AST) -> set[str]:
     return {part.id for part in walk(node) if isinstance(part, ast.Name)}
 
 
+def same_statement(root: ast.AST, node: ast.stmt) -> ast.stmt | None:
+    """The statement at the place of `node` in the scope of `root`, in another tree of the same file."""
+    inside = (each for each in walk_scope(root) if isinstance(each, ast.stmt))
+    return next((each for each in inside if (each.lineno, each.col_offset) == (node.lineno, node.col_offset)), None)
+
+
 def is_within(part: ast.AST, whole: ast.AST) -> bool:
     """True for a node itself and for each node below it."""
     return any(part is each for each in walk(whole))
@@ -70,6 +76,11 @@ def is_not(node: ast.AST) -> TypeGuard[ast.UnaryOp]:
 def operands_of(node: ast.expr, operator: type[ast.boolop]) -> list[ast.expr]:
     """The operands of `a and b` or `a or b`, whichever is asked for; any other expression alone."""
     return node.values if isinstance(node, ast.BoolOp) and isinstance(node.op, operator) else [node]
+
+
+def other_side(node: ast.BinOp, side: ast.AST) -> ast.expr:
+    """The operand of `a + b` beside one of them."""
+    return node.right if node.left is side else node.left
 
 
 def all_given(call: ast.Call) -> list[ast.expr]:
@@ -96,6 +107,23 @@ def elements_of(node: ast.expr) -> list[ast.expr]:
 def only_target(statement: ast.AST | None) -> ast.expr | None:
     """`x` for `x = ...`; None for `x = y = ...` and for other statements."""
     return statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+
+
+def targets_of(statement: ast.AST) -> list[ast.expr]:
+    """What `x = ...`, `x = y = ...` and `x += ...` bind or write; nothing for other statements."""
+    if isinstance(statement, ast.AugAssign):
+        return [statement.target]
+    return statement.targets if isinstance(statement, ast.Assign) else []
+
+
+def binds_alone(statement: ast.AST | None, name: str) -> bool:
+    """True for `name = ...`, without other targets."""
+    return is_name(only_target(statement), name)
+
+
+def is_target(statement: ast.Assign, name: str) -> bool:
+    """True for `name = ...` and `name = y = ...`, not for `name, y = ...`."""
+    return any(is_name(target, name) for target in statement.targets)
 
 
 def names_beyond(root: ast.AST, names: Iterable[str], inside: Iterable[ast.AST]) -> Iterator[ast.Name]:
@@ -161,6 +189,11 @@ def is_literal(node: ast.AST | None, value: object) -> TypeGuard[ast.Constant]:
     return isinstance(node, ast.Constant) and node.value == value
 
 
+def is_constant(node: ast.AST | None, value: object) -> bool:
+    """True for this one of `True`, `False`, `None` and `...`."""
+    return isinstance(node, ast.Constant) and node.value is value
+
+
 def asks_identity(node: ast.Compare) -> bool:
     """True for `x is None` and `x in names`, whose value is a Python bool."""
     return not _IDENTITY.isdisjoint(map(type, node.ops))
@@ -171,6 +204,11 @@ def item_of(node: ast.AST) -> ast.expr | None:
     if not isinstance(node, ast.Call) or node.args or node.keywords or not isinstance(node.func, ast.Attribute):
         return None
     return node.func.value if node.func.attr == "item" else None
+
+
+def names_called(nodes: Iterable[ast.AST]) -> list[str]:
+    """`f` for each `f(...)` among these nodes."""
+    return [each.func.id for each in nodes if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
 
 
 def last_name(node: ast.AST) -> str:

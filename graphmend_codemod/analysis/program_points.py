@@ -22,7 +22,8 @@ class State(NamedTuple):
 
 class ProgramPoint(NamedTuple):
     """A statement with its surroundings, innermost last. `blocks` pairs each enclosing statement list with the
-    position in it of the statement that holds the place."""
+    position in it of the statement that holds the place. `handled` is true beside a compile path for the statement: it
+    is fixed already."""
 
     statement: ast.stmt
     env: Env

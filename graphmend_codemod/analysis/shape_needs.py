@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeGuard
 
-from graphmend_codemod.analysis.patterns import expanded_like, is_integer, written_integer
+from graphmend_codemod.analysis.patterns import expanded_like, is_constant, is_integer, written_integer
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.torch_api import CASTS, NOT_FOR_EMPTY
 from graphmend_codemod.analysis.values import SCALAR, Value
@@ -149,11 +149,11 @@ def of_index(index: ast.expr, tensor: Value) -> frozenset[ShapeNeed] | None:
     if tensor.shape is None or not tensor.is_tensor:
         return None
     parts = list(index.elts) if isinstance(index, ast.Tuple) else [index]
-    dots = [number for number, each in enumerate(parts) if _is(each, ...)]
+    dots = [number for number, each in enumerate(parts) if is_constant(each, ...)]
     if len(dots) > 1:
         return None
-    before = [each for each in parts[: dots[0] if dots else len(parts)] if not _is(each, None)]
-    after = [each for each in parts[dots[0] + 1 if dots else len(parts) :] if not _is(each, None)]
+    before = [each for each in parts[: dots[0] if dots else len(parts)] if not is_constant(each, None)]
+    after = [each for each in parts[dots[0] + 1 if dots else len(parts) :] if not is_constant(each, None)]
     placed = [*enumerate(before), *((number - len(after), each) for number, each in enumerate(after))]
     conditions = [f"{{0}}.dim() > {len(placed) - 1}"] if placed else []
     for place, each in placed:
@@ -219,7 +219,3 @@ def _needs(tensor: Value, conditions: list[str]) -> frozenset[ShapeNeed] | None:
     if tensor.shape is None or tensor.shape == SCALAR:
         return None
     return frozenset({ShapeNeed(tensor.shape, " and ".join(conditions))})
-
-
-def _is(node: ast.expr, constant: object) -> bool:
-    return isinstance(node, ast.Constant) and node.value is constant

@@ -145,6 +145,11 @@ def is_loud_property(evaluator: Evaluator, name: str) -> bool:
     return made is None or made.loud
 
 
+def reads_loudly(evaluator: Evaluator, spelled: str) -> bool:
+    """True where reading `self.a.b` may do more than read: one of the attributes may be a loud property."""
+    return any(is_loud_property(evaluator, name) for name in spelled.split(".")[1:])
+
+
 def _slice(evaluator: Evaluator, node: ast.expr, env: Env) -> Hazards:
     if isinstance(node, ast.Slice):
         hazards = FREE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import math
 import sqlite3
 import sys
 from collections.abc import Callable, Sequence
@@ -82,10 +81,14 @@ def _add_action(actions: argparse._SubParsersAction[argparse.ArgumentParser], ac
     parser.add_argument(
         "--scheduler", metavar="ADDRESS", help="a Dask scheduler, tcp://HOST:PORT, to run on its workers"
     )
-    parser.add_argument("--time-limit", type=_positive, default=1800.0, metavar="SECONDS", help="[default: 1800]")
-    parser.add_argument("--memory-limit", type=_positive, default=8.0, metavar="GIB", help="[default: 8]")
-    parser.add_argument("--disk-limit", type=_positive, default=8.0, metavar="GIB", help="[default: 8]")
-    parser.add_argument("--git-timeout", type=_positive, default=300.0, metavar="SECONDS", help="[default: 300]")
+    parser.add_argument(
+        "--time-limit", type=options.above_zero, default=1800.0, metavar="SECONDS", help="[default: 1800]"
+    )
+    parser.add_argument("--memory-limit", type=options.above_zero, default=8.0, metavar="GIB", help="[default: 8]")
+    parser.add_argument("--disk-limit", type=options.above_zero, default=8.0, metavar="GIB", help="[default: 8]")
+    parser.add_argument(
+        "--git-timeout", type=options.above_zero, default=300.0, metavar="SECONDS", help="[default: 300]"
+    )
     parser.add_argument("--forge", choices=("github", "gitlab"), help="forge type of unknown hosts")
     parser.add_argument("--api-url", metavar="URL", help="URL of the forge's API, if not the default")
     if action != MIGRATE:
@@ -106,7 +109,9 @@ def _add_action(actions: argparse._SubParsersAction[argparse.ArgumentParser], ac
         )
     if action == PR:
         parser.add_argument("--fork", action="store_true", help="push to your forks")
-        parser.add_argument("--patience", type=_positive, default=900.0, metavar="SECONDS", help="[default: 900]")
+        parser.add_argument(
+            "--patience", type=options.above_zero, default=900.0, metavar="SECONDS", help="[default: 900]"
+        )
     options.add_rule_options(parser)
 
 
@@ -253,14 +258,4 @@ def _port(text: str) -> int:
     number = int(text) if text.isdecimal() else -1
     if not 0 <= number < 65536:
         raise argparse.ArgumentTypeError(f"must be a number below 65536, not {text!r}")
-    return number
-
-
-def _positive(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
     return number

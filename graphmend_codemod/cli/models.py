@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from pathlib import Path
 
 from graphmend_codemod.cli import options
@@ -72,10 +71,16 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 def _add_limits(group: argparse._ArgumentGroup) -> None:
     """How long a model may run, with what, and how much time is spent on speed."""
     group.add_argument(
-        "--model-timeout", type=_positive, metavar="SECONDS", help="time limit per model in seconds [default: 600]"
+        "--model-timeout",
+        type=options.above_zero,
+        metavar="SECONDS",
+        help="time limit per model in seconds [default: 600]",
     )
     group.add_argument(
-        "--model-memory", type=_positive, metavar="GIB", help="memory limit per model in GiB [default: 80%% of all]"
+        "--model-memory",
+        type=options.above_zero,
+        metavar="GIB",
+        help="memory limit per model in GiB [default: 80%% of all]",
     )
     group.add_argument(
         "--sandbox",
@@ -84,7 +89,10 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--speed", action="store_true", help="also measure cold start, latency and memory")
     group.add_argument(
-        "--speed-budget", type=_positive, metavar="SECONDS", help="approximate seconds to time one model [default: 300]"
+        "--speed-budget",
+        type=options.above_zero,
+        metavar="SECONDS",
+        help="approximate seconds to time one model [default: 300]",
     )
 
 
@@ -106,13 +114,3 @@ def wanted(args: argparse.Namespace) -> Wanted:
         xla_python=args.xla_python,
         resume=args.resume,
     )
-
-
-def _positive(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
-    return number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import time
@@ -258,4 +259,15 @@ def _positive(text: str) -> int:
     number = int(text) if text.isdecimal() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be a number from 1, not {text!r}")
+    return number
+
+
+def above_zero(text: str) -> float:
+    """An option's number, of which there may be a part."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
     return number

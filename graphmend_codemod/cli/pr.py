@@ -117,7 +117,6 @@ def run(args: argparse.Namespace) -> int:
         )
     require("bot", "`graphmend pr`")
     from graphmend_codemod.bot import runner
-    from graphmend_codemod.bot.pull_request import PullRequestOptions
     from graphmend_codemod.core.interruption import Interrupted
     from graphmend_codemod.core.progress import ProgressLine
     from graphmend_codemod.forge.base import ForgeError
@@ -125,18 +124,7 @@ def run(args: argparse.Namespace) -> int:
     from graphmend_codemod.migrate.migration import MigrationError
     from graphmend_codemod.repository.git import RepositoryError
 
-    request = PullRequestOptions(
-        settings=partial(options.settings_from, args),
-        base=args.base,
-        branch=args.branch,
-        draft=args.draft,
-        fork=args.fork,
-        evaluate=args.evaluate,
-        wanted=models.wanted(args),
-        dry_run=args.dry_run,
-        jobs=options.workers(args),
-        cache=False,  # of a work tree that is gone afterwards nothing needs to be remembered
-    )
+    request = _request(args)
     credential: Credential | None = None
     try:
         location, checkout = runner.find_repository(args.repository, args.remote, kind=args.forge, api=args.api_url)
@@ -160,6 +148,23 @@ def run(args: argparse.Namespace) -> int:
         return error.exit_code
     _tell(outcome, args.dry_run)
     return 0
+
+
+def _request(args: argparse.Namespace) -> PullRequestOptions:
+    from graphmend_codemod.bot.pull_request import PullRequestOptions
+
+    return PullRequestOptions(
+        settings=partial(options.settings_from, args),
+        base=args.base,
+        branch=args.branch,
+        draft=args.draft,
+        fork=args.fork,
+        evaluate=args.evaluate,
+        wanted=models.wanted(args),
+        dry_run=args.dry_run,
+        jobs=options.workers(args),
+        cache=False,  # of a work tree that is gone afterwards nothing needs to be remembered
+    )
 
 
 def _earlier(args: argparse.Namespace, request: PullRequestOptions, checkout: Checkout | None) -> Earlier:

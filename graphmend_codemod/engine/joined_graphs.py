@@ -1,4 +1,8 @@
-"""Fixes that make one graph of two, where torch 2.13 would compute wrong gradients in it."""
+"""Fixes that make one graph of two, where torch 2.13 would compute wrong gradients in it.
+
+A graph break ends a graph, and what the next one writes in place no longer matters to the first one's gradients. In one
+graph, torch 2.13 computes the gradient of what was read before the write from what was written.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,11 @@ from graphmend_codemod.rules.framework.rule import Diagnostic, Match, Rule
 from graphmend_codemod.rules.framework.site import Site
 
 
-def joining(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diagnostic] | None:
-    """The first verdict; where its fix would spoil gradients, that for code without them, another's, or the reason."""
+def first_with_right_gradients(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diagnostic] | None:
+    """What speaks for a site (`first_of`), without fixes in whose graph gradients would be wrong.
+
+    In the place of such a fix: the same for code that runs without gradients, the fix of another rule, or the reason.
+    """
     first: tuple[Rule, Diagnostic] | None = None
     while (found := first_of(site, asked)) is not None and found[1].edit is not None:
         rule, diagnostic = found

@@ -18,7 +18,7 @@ from graphmend_codemod.core.settings import Settings, selects
 from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.engine.analyze import candidates
 from graphmend_codemod.engine.function_trees import functions_of, outermost, parse_function
-from graphmend_codemod.engine.joined_graphs import joining
+from graphmend_codemod.engine.joined_graphs import first_with_right_gradients
 from graphmend_codemod.engine.other_breaks import Judged, breaking_tests, without_idle_fixes
 from graphmend_codemod.engine.precedence import best_rank, uncovered
 from graphmend_codemod.project.index.facts import IndexView, ReachedFunction
@@ -62,12 +62,12 @@ def find(
     listed = any("list" in function.candidates for function in summary.functions)
     lists = _lists(source, summary, index) if listed else None
     judged: list[Judged] = []
-    around = _Around(
+    around = _FileFacts(
         summary.name, index, wanted, interesting, lists, _seen(settings, source.path), _imports_foreign(summary)
     )
     for root, prefix in _outermost(source, summary, wanted):
         for unit in _units(root, f"{prefix}{root.name}", around):
-            open_questions: set[ast.AST] = set()
+            open_questions: set[ast.AST] = set()  # nodes of which a rule asks who else refers to a tensor
             judged += _findings_in(unit, source, summary, settings, open_questions)
             if open_questions:
                 judged += _findings_in(_with_leaks(unit), source, summary, settings, set(), open_questions)
@@ -91,6 +91,7 @@ def _lists(source: SourceFile, summary: ModuleSummary, index: IndexView) -> Orig
 
 
 def _seen(settings: Settings, path: str) -> Mapping[str, Mapping[str, str]]:
+    """What names of a file held in a recorded run, as annotations, by function."""
     found: dict[str, dict[str, str]] = {}
     for where, function, name, annotation in settings.seen_types:
         if where == path:
@@ -114,7 +115,7 @@ def _outermost(
             yield whole[function.line]
 
 
-class _Around(NamedTuple):
+class _FileFacts(NamedTuple):
     """What all functions of one file have in common. `wanted` are the reached ones by qualname and line, `candidates`
     what those hold that have anything that rules may look at. `seen` are annotations for what names were in a
     recorded run, by function. `foreign` is true where it imports a library that Dynamo does not trace."""
@@ -128,7 +129,7 @@ class _Around(NamedTuple):
     foreign: bool
 
 
-def _units(node: FunctionNode, qualname: str, around: _Around) -> Iterator[_Unit]:
+def _units(node: FunctionNode, qualname: str, around: _FileFacts) -> Iterator[_Unit]:
     """The reached functions in an outermost one, outer ones first."""
     return _units_in(node, qualname, FreshNames(), around, frozenset(), {}, None)
 
@@ -137,7 +138,7 @@ def _units_in(
     node: FunctionNode,
     qualname: str,
     names: FreshNames,
-    around: _Around,
+    around: _FileFacts,
     closure: frozenset[str],
     env: Env,
     class_qualified: str | None,
@@ -194,7 +195,7 @@ def _findings_in(
                 continue
             site = Site(node, place, unit.flow, unit.evaluator, source, summary, settings, unit.reached.qualname)
             try:
-                found = joining(site, worth)
+                found = first_with_right_gradients(site, worth)
             except LeaksUnknown:
                 undecided.add(node)
                 continue

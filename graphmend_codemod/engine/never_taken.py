@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
-from typing import TypeGuard
 
 from graphmend_codemod.analysis.gradients import certainly_off
-from graphmend_codemod.analysis.patterns import is_name, only_target, stores_name
+from graphmend_codemod.analysis.patterns import is_name, is_not, only_target, stores_name
 from graphmend_codemod.analysis.scope import parameter_names, walk_scope
 from graphmend_codemod.analysis.values import BOOL, UNKNOWN, Value, is_floating_dtype
 from graphmend_codemod.core.findings import CompilePath, Edit, EditForm
@@ -25,7 +24,7 @@ def taken(diagnostic: Diagnostic, site: Site) -> Diagnostic:
     if edit is None or edit.form is not EditForm.BESIDE:
         return diagnostic
     asked = [*header_conditions(edit, site)]
-    negated = {ast.unparse(each.operand) for each in asked if _is_negation(each)}
+    negated = {ast.unparse(each.operand) for each in asked if is_not(each)}
     floating = {_relative(site, of) for each in asked if (of := _asked_floating(each)) is not None}
 
     def is_false(test: ast.expr) -> bool:
@@ -107,18 +106,10 @@ def _made_without_gradients(site: Site, node: ast.Name) -> bool:
     ]
     inside = {id(part) for each in off for part in ast.walk(each)}
     own = {id(part) for part in ast.walk(site.place.statement)}
-    stores = [
-        part
-        for part in walk_scope(scope)
-        if isinstance(part, ast.Name) and part.id == node.id and not isinstance(part.ctx, ast.Load)
-    ]
+    stores = [part for part in walk_scope(scope) if stores_name(part, node.id)]
     stores = [each for each in stores if id(each) not in own]
     plain = node.id not in parameter_names(scope) and not site.sets_gradient_mode
     return plain and bool(stores) and all(id(each) in inside for each in stores)
-
-
-def _is_negation(test: ast.expr) -> TypeGuard[ast.UnaryOp]:
-    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
 
 
 def _asked_floating(test: ast.expr) -> ast.expr | None:

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Sequence
 
 from graphmend_codemod.core.findings import Finding, Safety, Span
 from graphmend_codemod.rules.framework.edits import with_inner
-from graphmend_codemod.rules.framework.rule import Diagnostic, Match, Rule
+from graphmend_codemod.rules.framework.rule import About, Diagnostic, Match, Rule
 from graphmend_codemod.rules.framework.site import Site
 
-NO_OPERATOR = "no opaque operator: "
-"""How the reason begins why code is not called as an operator."""
-
-BY_RUN = "by the recorded run: "
-"""How it begins where a recorded run was to tell what the operator gives."""
+# What speaks for a site that nothing has a safe fix for, first to last.
+_OPERATOR = 0  # an opaque operator, where these are asked for
+_REASON = 1  # why a fix is declined; why an opaque operator that is asked for cannot be made
+_OFFER = 2  # an opaque operator that `--opaque` would write
+_ADVICE = 3
+_NO_OFFER = 4  # why `--opaque` would not help either
 
 
 def first_of(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diagnostic] | None:
@@ -50,21 +51,22 @@ def _with_reason(one: tuple[Rule, Diagnostic], other: tuple[Rule, Diagnostic]) -
 
     Of a diagnostic that says nothing else, and another one, it is the other that speaks.
     """
-    bare = (one[1].declined or "").startswith(NO_OPERATOR)
+    bare = one[1].about is About.OPERATOR
     (rule, diagnostic), (_, later) = (other, one) if bare else (one, other)
-    if (later.declined or "").startswith(BY_RUN) and diagnostic.declined is not None:
-        return rule, diagnostic._replace(declined=f"{diagnostic.declined}; {later.declined}")
-    operator = (later.declined or "").removeprefix(NO_OPERATOR)
-    if operator == later.declined or diagnostic.declined is None or NO_OPERATOR in diagnostic.declined:
+    both = f"{diagnostic.declined}; {later.declined}"
+    if later.about is About.RECORDED_RUN and diagnostic.declined is not None:
+        return rule, diagnostic._replace(declined=both)
+    known = diagnostic.about in (About.OPERATOR, About.BOTH)
+    if later.about is not About.OPERATOR or diagnostic.declined is None or known:
         return one
-    return rule, diagnostic._replace(declined=f"{diagnostic.declined}; {NO_OPERATOR}{operator}")
+    return rule, diagnostic._replace(declined=both, about=About.BOTH)
 
 
 def best_rank(rule: Rule, asked: bool) -> int:
     """The least rank that an answer of a rule may have; `asked` is whether opaque operators are wanted."""
     if rule.safety is Safety.ADVICE:
-        return 3
-    return 2 if rule.safety is Safety.OPAQUE and not asked else 0
+        return _ADVICE
+    return _OFFER if rule.safety is Safety.OPAQUE and not asked else _OPERATOR
 
 
 def _yielding(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diagnostic] | None:
@@ -80,12 +82,11 @@ def _both(diagnostic: Diagnostic, behind: Diagnostic) -> Diagnostic:
 
 
 def _rank(rule: Rule, diagnostic: Diagnostic, asked: bool) -> int:
-    """How much the diagnostic of a rule without a fix of its own says, the least for the most."""
     if rule.safety is not Safety.OPAQUE:
-        return 3 if rule.safety is Safety.ADVICE else 1
+        return _ADVICE if rule.safety is Safety.ADVICE else _REASON
     if diagnostic.edit is not None:
-        return 0 if asked else 2
-    return 1 if asked else 4
+        return _OPERATOR if asked else _OFFER
+    return _REASON if asked else _NO_OFFER
 
 
 def uncovered(findings: list[Finding], *, opaque: bool) -> list[Finding]:

@@ -101,13 +101,10 @@ def migrate(
         remove_stale_worktrees(checkout)
         noted = remarks(checkout, base)
         heedful(f"checking out {base}")
-        only = _only(frozenset(_named(options, checkout)))
-        with temporary_folder() as folder, worktree(checkout, base, folder, only=only) as tree:
+        with temporary_folder() as folder, worktree(checkout, base, folder, only=_only(options, checkout)) as tree:
             run = _Run(options, checkout, tree, folder, heedful)
             fixed = run.fix(engine or reading_once())
             fixed, measured, told = run.prove(fixed, branch, measure or port.measure)
-            if tree.submodules:
-                noted = (*noted, f"submodules are not migrated: {', '.join(tree.submodules)}")
             outcome = Migration(
                 repository=checkout.name,
                 top=checkout.top,
@@ -139,8 +136,9 @@ def _new_branch(options: MigrationOptions, checkout: Checkout) -> str:
     return branch
 
 
-def _only(named: frozenset[str]) -> Callable[[str], bool]:
-    """Sources, and the files that are `named`: large ones stay where they are, unless models are to be run."""
+def _only(options: MigrationOptions, checkout: Checkout) -> Callable[[str], bool]:
+    """Sources, and the files that are named: large ones stay where they are, unless models are to be run."""
+    named = frozenset(_named(options, checkout))
     return lambda path: is_source(path) or path in named
 
 
@@ -161,7 +159,9 @@ class _Run:
         self._folder = folder
         self._progress = progress
         self._start = tree.root / checkout.inside
-        self.settings, self.remarks = with_trace(self._settings(), tree, options.jobs, options.cache)
+        self.settings, traced = with_trace(self._settings(), tree, options.jobs, options.cache)
+        left_alone = f"submodules are not migrated: {', '.join(tree.submodules)}"
+        self.remarks = (*((left_alone,) if tree.submodules else ()), *traced)
         self._wanted = self._models()
         self._taking_back: TakingBack | None = None
 

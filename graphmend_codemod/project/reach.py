@@ -132,11 +132,9 @@ class Search:
         (self._later if self._offering else self._todo).append(step)
 
     def _is_stopped(self, place: tuple[str, str, int], module: Module, function: FunctionSummary) -> bool:
-        stopped = self._stops.get(place)
-        if stopped is None:
-            awaited = AWAITED in function.returned
-            stopped = self._stops[place] = awaited or self._index.is_disabled(module, function)
-        return stopped
+        if place not in self._stops:
+            self._stops[place] = AWAITED in function.returned or self._index.is_disabled(module, function)
+        return self._stops[place]
 
     def _expand(self, step: Step) -> None:
         local = {name for name, _ in step.function.types}
@@ -197,9 +195,7 @@ class Search:
             self._attribute(step, rest, ref.endswith("()"))
 
     def _on_super(self, step: Step, method: str) -> None:
-        owner = step.own
-        if step.function.owner:
-            owner = f"{step.module.summary.name}.{step.function.owner}"
+        owner = f"{step.module.summary.name}.{step.function.owner}" if step.function.owner else step.own
         if owner is None or not method:
             return
         if not self._first(self._index.linear(owner)[1:], method, step.via):
@@ -227,8 +223,9 @@ class Search:
             self._in_one_family(step, f"{root}.{rest}", ref)
         if not rest:
             for name, source in step.function.types:
-                if name == root and source != root and source[:1] != ":" and not source.endswith("()"):
-                    self._alias(step, source)
+                alias = name == root and source != root and source[:1] != ":" and not source.endswith("()")
+                if alias and all(other != source.partition(".")[0] for other, _ in step.function.types):
+                    self._follow(step, f"{source}()")
         elif not owners:
             self._named(step, f"{root}.{rest}", ref)
 
@@ -238,11 +235,6 @@ class Search:
         if method not in _OF_PYTHON:
             for owner in self._subclasses.one_family(method, called=ref.endswith("()")):
                 self._method(owner, method, step.via)
-
-    def _alias(self, step: Step, source: str) -> None:
-        root = source.partition(".")[0]
-        if not any(name == root for name, _ in step.function.types):
-            self._follow(step, f"{source}()")
 
     def _named(self, step: Step, spelled: str, ref: str) -> None:
         found = self._index.scoped(step.module, step.function, spelled)

@@ -1,4 +1,8 @@
-"""Whether a file that was edited still says the same of what leads where, so that what a search found holds."""
+"""Whether an edited file calls and defines what it did before.
+
+Then the search for reached functions (`reach.py`) would find in the rest of the project what it found, and is not
+repeated.
+"""
 
 from __future__ import annotations
 
@@ -51,6 +55,8 @@ def _bindings(summary: ModuleSummary) -> list[Binding]:
 
 
 class _Leads:
+    """What leads from the functions of one module to others, without what edits of ours may change."""
+
     def __init__(self, index: ProjectIndex, module: str, names: frozenset[str]) -> None:
         self._index, self._module, self._names = index, module, names
 

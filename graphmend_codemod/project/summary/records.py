@@ -9,7 +9,7 @@ These are named tuples because there are tens of thousands of them: they are mad
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 ANNOTATION = ":"
@@ -143,6 +143,11 @@ class ModuleSummary(NamedTuple):
     def placed(self, name: str, path: str, package: bool) -> ModuleSummary:
         """The same summary for the module `name` at `path`."""
         return self._replace(name=name, path=path, package=package)
+
+    def binds_only(self, name: str, kinds: Collection[str]) -> bool:
+        """False for a name that is bound by other than bindings of these kinds, or assigned from outside."""
+        others = any(each.name == name and each.kind not in kinds for each in self.bindings)
+        return not others and not any(each.name == name and not each.receiver for each in self.writes)
 
 
 def from_json(data: Sequence[Any]) -> ModuleSummary:

@@ -21,7 +21,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
-from graphmend_codemod.rules.proofs.untraced.guessed import guessed_at, seeming
+from graphmend_codemod.rules.proofs.untraced.guessed_breaks import guessed_at, seeming
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 from graphmend_codemod.rules.proofs.untraced.tests import tested
 

@@ -41,11 +41,12 @@ from graphmend_codemod.rules.framework.rule import BRANCH_MESSAGES, EIGHT_BITS, 
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.logging.log_guard import without_messages
-from graphmend_codemod.rules.proofs.select import whole_rest
+from graphmend_codemod.rules.proofs.select import rest_of_function
 from graphmend_codemod.rules.proofs.select.assumptions import Facts
 from graphmend_codemod.rules.proofs.select.computed_select import alike, judge_computed
 from graphmend_codemod.rules.proofs.select.early_returns import RESULT, EarlyReturns, Exit, bound_by
 from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves
+from graphmend_codemod.rules.proofs.select.select_proof import ResultsDiffer
 from graphmend_codemod.rules.proofs.select.select_text import values_of, where, where_taken
 from graphmend_codemod.rules.proofs.select.selection import Selection
 
@@ -63,9 +64,6 @@ rule = Rule(
     ),
 )
 
-_OF_RESULTS = ("may have a different", "cannot infer the dtype", "is a Python value in one branch")
-"""What reasons about the results themselves say: what is known to differ is not computed to be compared."""
-
 
 @rule.on(ast.If, candidate="test")
 def early_return(site: Site, node: ast.If) -> Diagnostic | None:
@@ -76,10 +74,10 @@ def early_return(site: Site, node: ast.If) -> Diagnostic | None:
         return None
     message = f"data-dependent early return: `{speculation.short(node.test)}`"
     if not all(map(bound_by, before)):
-        if not whole_rest.is_taken(node):
+        if not rest_of_function.is_taken(node):
             return None
         with contextlib.suppress(NotProven):
-            return Diagnostic(message, edit=whole_rest.edit(site, node, condition))
+            return Diagnostic(message, edit=rest_of_function.edit(site, node, condition))
         return None
     try:
         returns = EarlyReturns(site, node)
@@ -87,9 +85,9 @@ def early_return(site: Site, node: ast.If) -> Diagnostic | None:
         facts = _asked_before(returns, judge_computed(selection, rather=returns.has_statements))
         return _verdict(message, returns, selection, facts)
     except NotProven as reason:
-        if whole_rest.is_taken(node) and not any(each in str(reason) for each in _OF_RESULTS):
+        if rest_of_function.is_taken(node) and not isinstance(reason, ResultsDiffer):
             with contextlib.suppress(NotProven):
-                return Diagnostic(message, edit=whole_rest.edit(site, node, condition))
+                return Diagnostic(message, edit=rest_of_function.edit(site, node, condition))
         return Diagnostic(message, declined=str(reason))
 
 

@@ -29,7 +29,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.patterns import (
     all_given,
     is_literal,
@@ -37,6 +37,7 @@ from graphmend_codemod.analysis.patterns import (
     is_none,
     only_target,
     operands_of,
+    same_statement,
     stores_name,
 )
 from graphmend_codemod.analysis.scope import dotted, parameter_names, parameters, walk_in_layers, walk_scope
@@ -100,7 +101,8 @@ def _edit_for(
 ) -> Edit:
     """The edit; NotProven with the condition that fails."""
     function = own_definition(site)
-    own = same_if(function, node)
+    own = same_statement(function.node, node)
+    assert isinstance(own, ast.If)
     forms = forms_of(otherwise, name, question.mask) if otherwise else []
     if forms:
         if question.others or question.may_be_none:
@@ -159,7 +161,7 @@ def _demand_value(function: Definition, node: ast.If, name: str, mask: str) -> N
         return
     body = function.node.body
     before = body[body.index(node) - 1] if node in body and body.index(node) else None
-    plain = isinstance(before, ast.Assign) and len(before.targets) == 1 and is_name(before.targets[0], name)
+    plain = is_name(only_target(before), name)
     if not isinstance(before, ast.Assign) or not plain or not is_name(before.value, mask):
         raise NotProven(f"`{name}` may differ from `{mask}`")
 

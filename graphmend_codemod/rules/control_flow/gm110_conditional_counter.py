@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from graphmend_codemod.analysis import shape_needs, speculation
 from graphmend_codemod.analysis.interpreter import Env
-from graphmend_codemod.analysis.patterns import expanded_like, is_name
+from graphmend_codemod.analysis.patterns import expanded_like, is_name, other_side
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Original
@@ -276,7 +276,7 @@ def _demand_arithmetic(site: Site, node: ast.If, name: str) -> None:
 def _other_operand(node: ast.AST, use: ast.Name) -> ast.expr | None:
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, _OPERATORS):
         return None
-    return node.right if node.left is use else node.left
+    return other_side(node, use)
 
 
 def _has_dimensions(site: Site, blocks: Blocks, node: ast.AST, other: ast.expr) -> bool:

@@ -35,7 +35,7 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_within
 from graphmend_codemod.core.findings import Edit, Original, Safety
-from graphmend_codemod.rules.framework.edits import beside
+from graphmend_codemod.rules.framework.edits import beside, judged
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -66,10 +66,7 @@ def skipped(site: Site, node: ast.For) -> Diagnostic | None:
     if len(drawn) != 1:
         return None
     message = f"skips a layer by a random number: `{speculation.short(drawn[0].compared)}`"
-    try:
-        return Diagnostic(message, edit=_edit(site, node, drawn[0]), node=drawn[0].compared)
-    except NotProven as reason:
-        return Diagnostic(message, declined=str(reason), node=drawn[0].compared)
+    return judged(message, lambda: _edit(site, node, drawn[0]))._replace(node=drawn[0].compared)
 
 
 def _waits(site: Site, loop: ast.For, drawn: Draw) -> bool:

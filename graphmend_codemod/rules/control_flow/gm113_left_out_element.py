@@ -33,7 +33,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
@@ -63,7 +63,4 @@ def leaves_out(site: Site, node: ast.For) -> Diagnostic | None:
     if where is None or condition is None:
         return None
     message = f"leaves an element out of a list: `{speculation.short(found.branch.test)}`"
-    try:
-        return Diagnostic(message, edit=left_out.edit(site, where, found, condition), node=found.branch.test)
-    except NotProven as reason:
-        return Diagnostic(message, declined=str(reason), node=found.branch.test)
+    return judged(message, lambda: left_out.edit(site, where, found, condition))._replace(node=found.branch.test)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import all_names, is_name, names_beyond
+from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.values import BOOL, INT64, is_floating_dtype
 from graphmend_codemod.core.findings import Edit, Original
 from graphmend_codemod.rules.framework.edits import beside, under
@@ -167,12 +168,6 @@ def _edit(site: Site, node: ast.Assign, places: _Places, users: list[ast.stmt]) 
     return beside(site, whole, parts)
 
 
-def _is_path(node: ast.expr) -> bool:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name)
-
-
 def _check_order(site: Site, mask: ast.expr, target: ast.Subscript, single: bool) -> None:
     """The mask must still hold when a later write uses it again."""
     if not isinstance(target.value, ast.Name):
@@ -191,7 +186,7 @@ def _shape_of(site: Site, mask: ast.expr, facts: dict[str, None]) -> str:
         if site.value(mask.left).is_tensor:
             if site.value(other).is_python or site.value(other).is_single:
                 return mask.left.id
-            if _is_path(other) and not site.value(other).is_tensor:
+            if dotted(other) is not None and not site.value(other).is_tensor:
                 facts[f"isinstance({site.text(other)}, int)"] = None
                 return mask.left.id
     if site.judge(mask).impure is not None:
@@ -216,7 +211,7 @@ def _statement(
     if operator is not None:
         raise NotProven(f"`{speculation.short(target)}` is both read and written")
     if plain_number(site, value) is None:
-        if not _is_path(value) or not site.value(value).is_python:
+        if dotted(value) is None or not site.value(value).is_python:
             raise NotProven(f"`{speculation.short(value)}` is not a Python number")
         compiled.facts[f"isinstance({site.text(value)}, (int, float))"] = None
     if role == _BOTH:

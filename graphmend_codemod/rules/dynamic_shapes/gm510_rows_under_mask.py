@@ -56,6 +56,7 @@ from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import INDEXED, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven, with_way_out
 from graphmend_codemod.rules.framework.rule import WRITES_ANYWAY, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -151,11 +152,7 @@ def test_around_rows(site: Site, node: ast.If) -> Diagnostic | None:
 
 
 def _left_out_test(node: ast.If, write: Callable[[], Edit]) -> Diagnostic:
-    message = f"data-dependent branch around work on the rows of a mask: `{short(node.test)}`"
-    try:
-        return Diagnostic(message, edit=write())
-    except NotRowwise as why:
-        return Diagnostic(message, declined=with_way_out(str(why), _BY_HAND))
+    return judged(f"data-dependent branch around work on the rows of a mask: `{short(node.test)}`", write, _BY_HAND)
 
 
 def _only_continues(node: ast.If) -> bool:

@@ -59,12 +59,20 @@ class Contract(NamedTuple):
     saves_inputs: bool = False
 
 
+class About(enum.Enum):
+    """What the reason of a diagnostic is about, where that decides which of two reasons is told."""
+
+    OPERATOR = enum.auto()  # nothing but why the code cannot be called as an opaque operator
+    BOTH = enum.auto()  # something else, and that as well
+    RECORDED_RUN = enum.auto()  # why what a recorded run tells is not enough for an operator
+
+
 class Diagnostic(NamedTuple):
     """A match's answer: a message with an edit, or with the condition that failed.
 
     `safety` overrides the rule's own; `node` moves the finding away from the node that was matched. A fix that
     multiplies work is never safe, whatever `safety` says. `needs_torch` is the torch, as (2, 6), with which a fix would
-    be written that was declined for the project's lowest torch alone.
+    be written that was declined for the project's lowest torch alone. `about` says what `declined` is about.
     """
 
     message: str
@@ -73,6 +81,7 @@ class Diagnostic(NamedTuple):
     safety: Safety | None = None
     node: ast.AST | None = None
     needs_torch: tuple[int, int] | None = None
+    about: About | None = None
 
 
 Match = Callable[["Site", Any], "Diagnostic | None"]

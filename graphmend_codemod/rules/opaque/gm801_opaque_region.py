@@ -111,7 +111,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
+from graphmend_codemod.rules.framework.rule import About, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import is_traced_assertion, reads_tensor, split
 from graphmend_codemod.rules.proofs.outlining.recurrent_layers import layers_in
@@ -219,7 +219,7 @@ def untraced_test(site: Site, statement: ast.If | ast.While | ast.Assert) -> Dia
         try:
             found = Diagnostic(each.message, edit=data_loops.edit(site, statement))
         except NotProven as reason:
-            found = Diagnostic(each.message, declined=f"{found.declined}; {reason}")
+            found = found._replace(declined=f"{found.declined}; {reason}")
     found = _with_others(site, each, found)
     # Other rules have reasons for a test of a tensor; this one is added to them where operators are asked for.
     return None if known and found.edit is None and not site.settings.opaque else found
@@ -234,9 +234,11 @@ def recorded_statement(site: Site, statement: ast.stmt) -> Diagnostic | None:
     try:
         found = recorded.edit(site, statement)
     except (KeyError, IndexError, TypeError, ValueError):  # a trace of another version, or one that was edited
-        return Diagnostic(message, declined="by the recorded run: the trace cannot be read; record it again")
+        why = "the trace cannot be read; record it again"
+        return Diagnostic(message, declined=f"by the recorded run: {why}", about=About.RECORDED_RUN)
     except NotProven as reason:
-        return Diagnostic(message, declined=f"by the recorded run: no opaque operator, for {reason}")
+        why = f"no opaque operator, for {reason}"
+        return Diagnostic(message, declined=f"by the recorded run: {why}", about=About.RECORDED_RUN)
     if found is None:
         return None
     return Diagnostic(f"{message}; what it gives follows from {found[1]} recorded calls", edit=found[0])
@@ -248,8 +250,10 @@ def _function(site: Site, each: Untraced) -> Diagnostic:
     try:
         return Diagnostic(each.message, edit=opaque_function.edit(site))
     except NotProven as reason:
-        advice = f"{each.advice}; " if each.advice else ""
-        return Diagnostic(each.message, declined=f"{advice}no opaque operator: {reason}")
+        declined = f"no opaque operator: {reason}"
+        if each.advice:
+            return Diagnostic(each.message, declined=f"{each.advice}; {declined}", about=About.BOTH)
+        return Diagnostic(each.message, declined=declined, about=About.OPERATOR)
 
 
 def _with_others(site: Site, each: Untraced, found: Diagnostic) -> Diagnostic:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis.patterns import elements_of
 from graphmend_codemod.analysis.scope import dotted
-from graphmend_codemod.analysis.speculation import is_loud_property
+from graphmend_codemod.analysis.speculation import is_loud_property, reads_loudly
 from graphmend_codemod.rules.framework.site import Site
 
 _DTYPES = {
@@ -91,7 +91,7 @@ def _sized(site: Site, given: ast.expr) -> ast.expr | None:
     while isinstance(owner, ast.Subscript) and all(map(_is_plain_index, elements_of(owner.slice))):
         owner = owner.value
     name = dotted(owner)
-    if name is None or any(is_loud_property(site.evaluator, part) for part in name.split(".")[1:]):
+    if name is None or reads_loudly(site.evaluator, name):
         return None
     return asked.value
 

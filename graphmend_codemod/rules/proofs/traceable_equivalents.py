@@ -8,7 +8,7 @@ from collections.abc import Callable
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_name, only_target, reads_name
 from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
-from graphmend_codemod.analysis.speculation import is_loud_property, short
+from graphmend_codemod.analysis.speculation import reads_loudly, short
 from graphmend_codemod.analysis.torch_api import CLOCKS, VARIABLE
 from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -71,7 +71,7 @@ def _filtered(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
 def _copied(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
     """`x.copy()` for `copy.copy(x)`, of Python's own containers."""
     given = site.text(call.args[0]) if len(call.args) == 1 and dotted(call.args[0]) is not None else None
-    if given is None or any(is_loud_property(site.evaluator, name) for name in given.split(".")[1:]):
+    if given is None or reads_loudly(site.evaluator, given):
         raise NotProven("its argument is no name; assign it to a variable first")
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     names = {given, *filter(None, map(dotted, targets))}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_attribute
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -54,7 +54,7 @@ def _prove_call(site: Site, call: ast.Call, alone: bool) -> None:
 def _is_method(site: Site, function: ast.expr) -> bool:
     """True for a method of the instance, which is no layer."""
     facts = site.evaluator.scope.class_facts
-    own = isinstance(function, ast.Attribute) and is_name(function.value, site.evaluator.scope.self_name)
+    own = is_attribute(function, site.evaluator.scope.self_name)
     return own and facts is not None and function.attr in facts.methods  # type: ignore[attr-defined]
 
 

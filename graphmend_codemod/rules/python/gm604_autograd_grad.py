@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, root_of
+from graphmend_codemod.analysis.patterns import is_attribute, is_constant, is_name, root_of
 from graphmend_codemod.analysis.scope import SCOPES, walk, walk_scope
 from graphmend_codemod.core.findings import CompilePath, Edit, Helper, Original, Replacement, Safety, Span
 from graphmend_codemod.project.index.facts import AttributeKind as _Held
@@ -365,11 +365,6 @@ def _made(statement: ast.stmt, name: str) -> ast.expr | None:
     made = call.func.value  # type: ignore[attr-defined]
     new = isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr in {"clone", "detach"}
     return made if new else None
-
-
-def is_constant(node: ast.expr, value: object) -> bool:
-    """True for this constant: True, False or None."""
-    return isinstance(node, ast.Constant) and node.value is value
 
 
 def stored(node: ast.AST) -> set[str]:

@@ -241,7 +241,7 @@ class _Body:
         if node.id in self._inner or id(node) in self._called or id(node) in self._roots:
             return True  # asked where it is called, or read from
         qualified = self._code.resolve(self._module, node)
-        return self._calls.is_literal(node.id) or (qualified or "").startswith("builtins.")
+        return self._calls.literal(node.id) is not None or (qualified or "").startswith("builtins.")
 
     def _reads(self, node: ast.Attribute) -> bool:
         if not isinstance(node.ctx, ast.Load):

@@ -10,7 +10,14 @@ import ast
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
-from graphmend_codemod.analysis.patterns import asks_for_compiler, is_attribute, is_name, is_within, last_name
+from graphmend_codemod.analysis.patterns import (
+    asks_for_compiler,
+    is_attribute,
+    is_name,
+    is_within,
+    last_name,
+    names_called,
+)
 from graphmend_codemod.analysis.scope import (
     SCOPES,
     FunctionNode,
@@ -176,7 +183,7 @@ def layers_called(calls: ModuleCalls, function: Definition, call: ast.Call) -> l
     if not isinstance(called, ast.Subscript) or isinstance(called.slice, ast.Slice):
         return []
     holder = called.value
-    if not isinstance(holder, ast.Attribute) or not is_name(holder.value, "self"):
+    if not is_attribute(holder, "self"):
         return []
     key = (function.owner, holder.attr)
     classes = calls.remembered("layers", key, lambda: _classes_in(calls, function.owner, holder.attr))
@@ -198,7 +205,7 @@ def _classes_in(calls: ModuleCalls, owner: str, attribute: str) -> list[str]:
             call = part if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) else None
             if call is not None and is_attribute(call.func.value, "self", attribute):  # type: ignore[attr-defined]
                 put += call.args if last_name(call.func) == "append" else [call]
-    names = [each.func.id for each in put if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
+    names = names_called(put)
     return sorted(set(names)) if len(names) == len(put) else []
 
 

@@ -10,7 +10,7 @@ from graphmend_codemod.analysis import shape_needs, speculation
 from graphmend_codemod.analysis.hazards import FREE, Hazards
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow
-from graphmend_codemod.analysis.patterns import is_name, is_not, item_of
+from graphmend_codemod.analysis.patterns import is_attribute, is_not, item_of
 from graphmend_codemod.analysis.values import SCALAR, is_bool_or_byte
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
@@ -99,7 +99,7 @@ def _with_shapes_of_attributes(site: Site, operand: ast.expr, env: Env) -> Env:
     """What names hold, where each tensor of the own instance has a shape of its own: nothing writes in a test."""
     found = dict(env)
     for part in ast.walk(operand):
-        if isinstance(part, ast.Attribute) and is_name(part.value, site.evaluator.scope.self_name):
+        if is_attribute(part, site.evaluator.scope.self_name):
             value, text = site.evaluator.value(part, env), ast.unparse(part)
             if value.is_tensor and value.shape != SCALAR and text not in env:
                 found[text] = value._replace(shape=text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.patterns import asks_identity, is_not
+from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.values import ValueKind, is_certainly_no_byte
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -24,7 +25,7 @@ def tensor_checks(site: Site, nodes: list[ast.expr]) -> list[str]:
     found: list[str] = []
     for node in nodes:
         for leaf in _hinted(site, node):
-            if not _is_cheap(leaf):
+            if dotted(leaf) is None:
                 text = site.text(leaf)
                 raise NotProven(
                     f"cannot infer that `{text}` is a Tensor; "
@@ -68,12 +69,6 @@ def _deciding(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.Call):
         return [*([node.func.value] if isinstance(node.func, ast.Attribute) else []), *node.args]
     return []
-
-
-def _is_cheap(node: ast.expr) -> bool:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name)
 
 
 def asked_of_bytes(site: Site, node: ast.expr) -> tuple[ast.expr, bool] | None:

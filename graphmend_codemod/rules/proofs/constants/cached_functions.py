@@ -187,8 +187,7 @@ def _check(site: Site, function: FunctionNode) -> None:
     top = owner or name
     if name != function.name or "." in owner or isinstance(function, ast.AsyncFunctionDef):
         raise NotProven("the code is in a nested function; move it into a function of its own")
-    bound = [each for each in site.summary.bindings if each.name == top and each.kind not in {"class", "function"}]
-    if bound or any(each.name == top and not each.receiver for each in site.summary.writes):
+    if not site.summary.binds_only(top, ("class", "function")):
         raise NotProven(f"`{top}` may be something else when the function runs")
     known = {"builtins.staticmethod"} if owner else set()
     decorators = [site.resolve_global(_called(each)) for each in function.decorator_list]

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis.patterns import (
     all_given,
     is_integer,
+    is_name,
     is_size,
     is_within,
     last_name,
@@ -143,7 +144,7 @@ class _Leaves:
     def _is_used_elsewhere(self, name: str, before: ast.stmt, node: ast.expr) -> bool:
         """True where more than `node` reads an array: what gets it may write into it, or give it back."""
         rebound = only_target(self._statement)
-        if isinstance(rebound, ast.Name) and rebound.id == name and node is getattr(self._statement, "value", None):
+        if is_name(rebound, name) and node is getattr(self._statement, "value", None):
             return False
         return any(names_beyond(self._site.evaluator.scope.node, {name}, (before, node)))
 

@@ -54,7 +54,7 @@ class _Stores:
         self._last = max((each.lineno for each in self._stores(tensor)), default=0)
 
     def _stores(self, name: str) -> list[ast.Name]:
-        names = [each for each in self._nodes if isinstance(each, ast.Name) and each.id == name]
+        names = [each for each in self._nodes if is_name(each, name)]
         return [each for each in names if not isinstance(each.ctx, ast.Load)]
 
     def compares(self, node: ast.expr, steps: int) -> bool:
@@ -83,4 +83,4 @@ def _held(node: ast.Assign, name: str) -> Iterator[ast.expr]:
             pairs = zip(target.elts, node.value.elts, strict=True)  # type: ignore[attr-defined]
         else:
             pairs = zip([target], [node.value], strict=True)
-        yield from (value for each, value in pairs if isinstance(each, ast.Name) and each.id == name)
+        yield from (value for each, value in pairs if is_name(each, name))

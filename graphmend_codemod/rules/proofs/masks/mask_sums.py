@@ -18,6 +18,7 @@ from graphmend_codemod.analysis.patterns import (
     is_name,
     is_not,
     names_beyond,
+    names_called,
     only_target,
     reads_name,
     stores_name,
@@ -211,7 +212,7 @@ class Sums:
         if isinstance(node, ast.Name):
             values = list(_values_of(function, node.id))
             return len(values) == 1 and values[0] is not None and self._is_false(function, values[0])
-        if not isinstance(node, ast.Attribute) or not is_name(node.value, "self"):
+        if not is_attribute(node, "self"):
             return False
         stores = list(stored(self.site, self.calls, function.owner, node.attr))
         return bool(stores) and all(isinstance(each, ast.Constant) and each.value is False for each in stores)
@@ -232,7 +233,7 @@ class Sums:
             made = [value.body, value.orelse] if answer is None else [value.body if answer else value.orelse]
         elif isinstance(value, ast.Call) and isinstance(value.func, ast.Subscript) and _is_choice(value.func.slice):
             made = [ast.Call(each, value.args, value.keywords) for each in self._in_table(value.func.value)]
-        names = [each.func.id for each in made if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
+        names = names_called(made)
         if not names or len(names) != len(made):
             return None
         self.choosers.setdefault(owner, False)

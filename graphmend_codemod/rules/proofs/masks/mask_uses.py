@@ -21,6 +21,7 @@ from graphmend_codemod.analysis.patterns import (
     is_name,
     last_name,
     mentions,
+    names_called,
     reads_name,
     same,
     stores_name,
@@ -348,7 +349,7 @@ class MaskUses:
         elements = [
             part for each in elements for part in ((each.body, each.orelse) if isinstance(each, ast.IfExp) else (each,))
         ]
-        names = [each.func.id for each in elements if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
+        names = names_called(elements)
         if not names or len(names) != len(elements):
             raise unknown
         return sorted(set(names))

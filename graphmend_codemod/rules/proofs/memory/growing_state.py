@@ -120,7 +120,7 @@ def _assignment(site: Site, statement: ast.Assign, target: ast.expr, own: str, b
             else:
                 raise NotProven(f"`{speculation.short(each)}` is also written")
         branch.lines.append(f"{', '.join(names)} = {site.text(value)}")
-    elif not isinstance(target, ast.Attribute) or not is_name(target.value, own):
+    elif not is_attribute(target, own):
         raise NotProven(f"`{speculation.short(statement)}` writes to something other than an attribute")
     elif _moves(value, own, target.attr):
         local = site.free_name(target.attr)

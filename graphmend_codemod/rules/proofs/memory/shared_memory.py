@@ -18,7 +18,9 @@ from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls, c
 from graphmend_codemod.analysis.patterns import (
     all_given,
     all_names,
-    is_name,
+    binds_alone,
+    is_attribute,
+    same_statement,
 )
 from graphmend_codemod.analysis.scope import SCOPES, defaults_of, parameter_names, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
@@ -83,7 +85,7 @@ class SharedMemory(ModuleMemory):
         replaced: set[str] | None,
         readers: Sequence[ast.stmt],
     ) -> None:
-        node, blocks = _in_tree(function, node), blocks_of(self.calls, function)
+        node, blocks = same_statement(function.node, node) or node, blocks_of(self.calls, function)
         if names == replaced and all(self._is_new(function, blocks, node, name) for name in names):
             return
         related = self._related(function, blocks, node, names)
@@ -183,7 +185,7 @@ class SharedMemory(ModuleMemory):
         if not bound or blocks.in_loop(node) or any(isinstance(part, SCOPES) for part in walk_scope(function.node)):
             return False
         for each in bound:
-            if each is None or not _binds_name_alone(each, name) or blocks.in_loop(each):
+            if each is None or not binds_alone(each, name) or blocks.in_loop(each):
                 return False
             if self.sources(function, each.value):
                 return False
@@ -331,11 +333,6 @@ def _binds_name(part: ast.AST, name: str) -> bool:
     return isinstance(part, ast.Assign) and len(part.targets) == 1 and name in bound_in(part)
 
 
-def _binds_name_alone(part: ast.Assign, name: str) -> bool:
-    """True for `name = ...`, without other targets."""
-    return len(part.targets) == 1 and is_name(part.targets[0], name)
-
-
 def demand_no_write(
     site: Site, node: ast.stmt, names: set[str], replaced: set[str] | None = None, readers: Sequence[ast.stmt] = ()
 ) -> None:
@@ -356,12 +353,6 @@ def demand_no_write_by_callers(site: Site) -> None:
         memory.demand_no_write_above(function, known_alone=not memory.may_return_given(function))
     except NotProven as reason:
         raise NotProven(f"`torch.where` would copy a tensor that is written in place later: {reason}") from None
-
-
-def _in_tree(function: Definition, node: ast.stmt) -> ast.stmt:
-    """The same statement in the tree of the whole module, whose loops and branches are known."""
-    same = (each for each in walk_scope(function.node) if isinstance(each, type(node)))
-    return next((each for each in same if (each.lineno, each.col_offset) == (node.lineno, node.col_offset)), node)
 
 
 def _last_line(function: Definition, loops: Sequence[ast.stmt], readers: Sequence[ast.stmt]) -> float:
@@ -390,7 +381,7 @@ def _lasting(function: Definition) -> Iterator[tuple[int, int]]:
 def is_layer(site: Site, calls: ModuleCalls, function: Definition, call: ast.Call) -> bool:
     """True for a call of a layer of torch that makes a new floating tensor."""
     called = call.func
-    if not isinstance(called, ast.Attribute) or not is_name(called.value, "self"):
+    if not is_attribute(called, "self"):
         return False
     made = calls.constructions(function.owner, called.attr)
     return bool(made) and all(torch_api.torch_module_class(site.resolve_global(each.func)) in _LAYERS for each in made)

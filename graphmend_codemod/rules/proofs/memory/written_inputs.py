@@ -18,7 +18,7 @@ from itertools import product
 from typing import NamedTuple, cast
 
 from graphmend_codemod.analysis.callgraph import Definition, Key, calls_in
-from graphmend_codemod.analysis.patterns import is_attribute, only_target
+from graphmend_codemod.analysis.patterns import is_attribute, only_target, same_statement
 from graphmend_codemod.analysis.scope import SCOPES, dotted, walk, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.gradients import unrecorded
@@ -59,13 +59,10 @@ def spoiled(site: Site, *, whole: bool = False, copied: bool = False, repeats: b
         return None  # most files: in the others each function is looked at, and what other files call
     calls = calls_in(site.source.text)
     function = calls.at(scope.node.lineno) or Definition(site.function, scope.node)
-    same = (each for each in walk_scope(function.node) if isinstance(each, ast.stmt))
-    found = next((each for each in same if (each.lineno, each.col_offset) == (at.lineno, at.col_offset)), None)
-    return (
-        None
-        if found is None
-        else _Joined(CertainMemory(site, calls), copied, set()).spoiled(function, found, whole, repeats)
-    )
+    found = same_statement(function.node, at)
+    if found is None:
+        return None
+    return _Joined(CertainMemory(site, calls), copied, set()).spoiled(function, found, whole, repeats)
 
 
 class _Around(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
-from graphmend_codemod.analysis.patterns import all_given, is_name, written_number
+from graphmend_codemod.analysis.patterns import all_given, is_name, other_side, written_number
 from graphmend_codemod.analysis.scope import parents_in, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import Value
@@ -138,7 +138,7 @@ def _names_of(node: ast.AST) -> Iterator[str]:
 def _other(site: Site, around: ast.AST | None, part: ast.AST) -> ast.expr | None:
     """The other side of arithmetic or of a comparison, with an operator or a function of torch."""
     if isinstance(around, ast.BinOp) and isinstance(around.op, _ARITHMETIC):
-        return around.right if around.left is part else around.left
+        return other_side(around, part)
     if isinstance(around, ast.Call) and not around.keywords:
         name, given = site.operation(around)
         return given[0] if name in _OPERATIONS and len(given) == 2 and given[1] is part else None

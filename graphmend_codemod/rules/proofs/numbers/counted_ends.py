@@ -15,8 +15,10 @@ from graphmend_codemod.analysis.patterns import (
     is_name,
     is_none,
     is_size,
+    is_target,
     only_target,
     same,
+    same_statement,
     stores_name,
 )
 from graphmend_codemod.analysis.scope import FunctionNode, parameter_names, walk_scope
@@ -26,7 +28,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, local_names
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
-from graphmend_codemod.rules.proofs.numbers.held_numbers import Held
+from graphmend_codemod.rules.proofs.numbers.held import Held
 from graphmend_codemod.rules.proofs.numbers.number_loops import is_end
 
 if TYPE_CHECKING:
@@ -88,8 +90,7 @@ class CountedEnds:
 
     def _made(self, function: Definition, name: str, at: ast.stmt) -> _Made | None:
         """The range that a name certainly has before a statement, or where it is None."""
-        inside = (each for each in walk_scope(function.node) if isinstance(each, ast.stmt))
-        at = next(each for each in inside if (each.lineno, each.col_offset) == (at.lineno, at.col_offset))
+        at = same_statement(function.node, at) or at
         bound = blocks_of(self._calls, function).binding_before(at, name)
         if bound is not None:
             end = self._end_of(bound)
@@ -97,7 +98,9 @@ class CountedEnds:
         for node in function.node.body:
             if not isinstance(node, ast.If) or node.orelse or not _asks_for_none(node, name) or node.lineno > at.lineno:
                 continue
-            stores = [part for part in walk_scope(function.node) if isinstance(part, ast.Assign) and _binds(part, name)]
+            stores = [
+                part for part in walk_scope(function.node) if isinstance(part, ast.Assign) and is_target(part, name)
+            ]
             below = [each for each in stores if each.lineno > node.lineno]
             if len(below) != 1 or below[0] not in node.body or sum(_changes(function.node, name, node.lineno)) > 1:
                 return None
@@ -186,10 +189,6 @@ def _asks_for_none(node: ast.If, name: str) -> bool:
     test = node.test
     asks = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is) and is_name(test.left, name)
     return asks and is_none(test.comparators[0])  # type: ignore[attr-defined]
-
-
-def _binds(node: ast.Assign, name: str) -> bool:
-    return any(is_name(target, name) for target in node.targets)
 
 
 def _changes(function: FunctionNode, name: str, line: int) -> list[bool]:

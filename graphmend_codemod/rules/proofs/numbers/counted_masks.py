@@ -15,7 +15,7 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import all_names, is_name, is_size, is_within, last_name, mentions, stores_name
 from graphmend_codemod.analysis.patterns import root_of as owner_of
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk
-from graphmend_codemod.analysis.speculation import is_loud_property, short
+from graphmend_codemod.analysis.speculation import reads_loudly, short
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Helper
@@ -287,11 +287,7 @@ class _Built:
 
 
 def _stores(function: ast.AST, name: str) -> list[ast.Name]:
-    return [
-        part
-        for part in walk(function)
-        if isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load)
-    ]
+    return [part for part in walk(function) if stores_name(part, name)]
 
 
 def _helper(site: Site, built: _Built, mask: ast.expr) -> Helper:
@@ -341,7 +337,7 @@ def why_it_may_change(site: Site, name: str, lines: range) -> str | None:
     Only torch's functions, methods of tensors, and a few of Python's own are known to leave attributes alone; a call of
     a layer may run hooks.
     """
-    if any(is_loud_property(site.evaluator, each) for each in name.split(".")[1:]):
+    if reads_loudly(site.evaluator, name):
         return f"`{name}` is a property that may do more than read; assign it to a variable first"
     for part in ast.walk(site.evaluator.scope.node):
         if getattr(part, "lineno", 0) not in lines:

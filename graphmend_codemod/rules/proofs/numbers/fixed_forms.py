@@ -41,7 +41,7 @@ def candidates(outline: Outline) -> list[ast.expr]:
     """What may be one of these operators, by its look alone."""
     found: list[ast.expr] | None = outline.notes.get("fixed forms")
     if found is None:
-        calls = [call for call in outline.calls if _name(call) in _OPERATORS]
+        calls = [call for call in outline.calls if last_name(call.func) in _OPERATORS]
         found = outline.notes["fixed forms"] = [*calls, *filter(_may_read, outline.subscripts)]
     return found
 
@@ -49,13 +49,9 @@ def candidates(outline: Outline) -> list[ast.expr]:
 def _may_read(node: ast.Subscript) -> bool:
     if isinstance(node.ctx, ast.Del):
         return False
-    if isinstance(node.value, ast.Call) and _name(node.value) == "one_hot":
+    if isinstance(node.value, ast.Call) and last_name(node.value.func) == "one_hot":
         return True
     return any(isinstance(part, (ast.Name, ast.Subscript, ast.Call, ast.UnaryOp)) for part in elements_of(node.slice))
-
-
-def _name(call: ast.Call) -> str:
-    return last_name(call.func)
 
 
 def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | None:
@@ -72,9 +68,9 @@ def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | N
         if (counted := selected_by_sizes(site, statement, node)) is not None:
             return FixedForm(node, counted.text, counted.conditions, sized=True, helpers=counted.helpers)
     if isinstance(node, ast.Call):
-        return _rolled(site, node) if _name(node) == "roll" else None
+        return _rolled(site, node) if last_name(node.func) == "roll" else None
     assert isinstance(node, ast.Subscript)
-    if isinstance(node.value, ast.Call) and _name(node.value) == "one_hot":
+    if isinstance(node.value, ast.Call) and last_name(node.value.func) == "one_hot":
         return _one_hot(site, statement, node, node.value)
     return _element(site, statement, node)
 
@@ -89,8 +85,10 @@ def _is_read(site: Site, node: ast.expr) -> bool:
 
     def look() -> set[str]:
         calls = site.evaluator.scope.outline.calls
-        given = [each for call in calls if _name(call) in _READS for each in call.args]
-        given += [call.func.value for call in calls if _name(call) == "item" and isinstance(call.func, ast.Attribute)]
+        given = [each for call in calls if last_name(call.func) in _READS for each in call.args]
+        given += [
+            call.func.value for call in calls if last_name(call.func) == "item" and isinstance(call.func, ast.Attribute)
+        ]
         elements = [each for each in given if isinstance(each, ast.Subscript) and isinstance(each.value, ast.Name)]
         return {dotted(each.value) or "" for each in elements if not isinstance(each.slice, (ast.Slice, ast.Tuple))}
 
@@ -190,7 +188,7 @@ def _is_read_back(statement: ast.stmt, node: ast.Subscript) -> bool:
     for part in walk_in_layers(statement):
         if isinstance(part, ast.Attribute) and part.value is node and part.attr in {"item", "tolist"}:
             return True
-        if isinstance(part, ast.Call) and node in part.args and _name(part) in _CASTS:
+        if isinstance(part, ast.Call) and node in part.args and last_name(part.func) in _CASTS:
             return True
     return False
 

@@ -29,7 +29,8 @@ from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.initialised_again import initialised
 from graphmend_codemod.rules.proofs.memory.kept_attributes import changes, foreign, strangers
-from graphmend_codemod.rules.proofs.numbers.held_numbers import Held, HeldNumbers
+from graphmend_codemod.rules.proofs.numbers.held import Held
+from graphmend_codemod.rules.proofs.numbers.held_numbers import HeldNumbers
 
 SUFFIX = "_as_int"
 _OF_LAYERS = frozenset({"kernel_size", "stride", "dilation"})
@@ -183,7 +184,7 @@ class HeldAttributes:
         function = module.body[0]
         assert isinstance(function, ast.FunctionDef)
         for part in walk(function):
-            if isinstance(part, ast.Name) and part.id == receiver:
+            if is_name(part, receiver):
                 part.id = "self"
         last = function.body[-1]
         plain = all(isinstance(each, (ast.Assign, ast.Expr)) for each in function.body)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from graphmend_codemod.analysis.patterns import (
     all_given,
@@ -34,14 +33,13 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
 from graphmend_codemod.rules.proofs.number_read import number_read
+from graphmend_codemod.rules.proofs.numbers.held import ARITHMETIC, Copy, Held, added
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import ARRAYS
 from graphmend_codemod.rules.proofs.sizes.shapes_here import is_shape_here
 
 TYPED = frozenset({"torch.IntTensor", "torch.LongTensor"})
 WHOLE = INT64_NAMES | {"torch.int32", "torch.int"}
-AS_SIZE = "_as_size"
 _MAKERS = TENSOR_MAKERS | TYPED | ARRAYS
-_ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//"}
 _OF_LIST = {"max": "max", "amax": "max", "min": "min", "amin": "min", "sum": "sum"}
 _FILLED = {"ones_like": 1, "zeros_like": 0}
 _MOVES = frozenset("clone contiguous cpu cuda detach long to".split())
@@ -52,73 +50,6 @@ _COPIED = (
 
 
 _COPIES = ("number_in_", "numbers_in_", "rows_in_")
-
-
-class Held(NamedTuple):
-    """What an expression holds as Python integers: `text` says it where the expression stands.
-
-    `depth` is 0 for one number, 1 for a list, 2 for a list of rows. `tensor` tells whether eager mode has a tensor
-    there. What is not `sure` may hold something else, for which `exact` asks; `asked` is what the text itself needs.
-    `once` is why the text may not be computed beside what it stands for.
-    """
-
-    text: str
-    depth: int = 0
-    tensor: bool = True
-    sure: bool = True
-    asked: tuple[str, ...] = ()
-    once: str | None = None
-
-    def exact(self) -> tuple[str, ...]:
-        """The conditions under which all of it are Python integers: a bool is one for `isinstance`."""
-        if self.sure:
-            return self.asked
-        if self.once is not None:
-            raise NotProven(self.once)
-        if self.depth == 0:
-            others = (each for each in self.asked if each != f"{self.text} is not None")
-            return (*others, f"type({self.text}) is int")
-        inside = "n in" if self.depth == 1 else "row in"
-        rows = "" if self.depth == 1 else " for n in row"
-        some = (self.text,) if self.text.isidentifier() else ()  # of an empty list, torch makes a floating tensor
-        return tuple(dict.fromkeys((*self.asked, *some, f"all(type(n) is int for {inside} {self.text}{rows})")))
-
-    def operand(self, *, first: bool = False) -> str:
-        """The text as an operand, also as the `first` of a sum."""
-        node = ast.parse(self.text, mode="eval").body
-        loose = isinstance(node, (ast.UnaryOp, ast.IfExp)) or (isinstance(node, ast.BinOp) and not first)
-        return f"({self.text})" if loose else self.text
-
-
-class Copy(NamedTuple):
-    """The numbers of `tensor`, which a statement makes, under a name of their own, if the conditions hold.
-
-    `readers` are the statements that take them in its place. A copy that stands there already, or is that of another
-    tensor, has no text.
-    """
-
-    statement: ast.Assign
-    tensor: str
-    name: str
-    wish: str
-    text: str
-    asked: tuple[str, ...]
-    once: str | None
-    readers: list[ast.stmt]
-
-    @property
-    def is_array(self) -> bool:
-        """True for an array of NumPy, in which more can be written than in a tensor."""
-        return last_name(getattr(self.statement.value, "func", self.statement)) in {"array", "asarray"}
-
-
-def _added(left: Held, op: ast.operator, right: Held) -> str:
-    """The text of arithmetic; `n + 1 - 1` is `n`."""
-    inner, sums = ast.parse(left.text, mode="eval").body, (ast.Add, ast.Sub)
-    opposite = isinstance(inner, ast.BinOp) and {type(inner.op), type(op)} == {*sums} and is_integer(inner.right)
-    if opposite and isinstance(inner, ast.BinOp) and ast.unparse(inner.right) == right.text:
-        return ast.unparse(inner.left)
-    return f"{left.operand(first=isinstance(op, sums))} {_ARITHMETIC[type(op)]} {right.operand()}"
 
 
 class HeldNumbers:
@@ -142,7 +73,7 @@ class HeldNumbers:
     def _number(self, node: ast.expr, at: ast.stmt) -> Held | None:
         if is_integer(node) or is_size(node):
             return Held(self._text(node), tensor=False, once=self._once(node))
-        if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+        if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
             return self._end(node, at) or self._sum(node, at)
         if isinstance(node, ast.UnaryOp) and (inner := without_minus(node)) is not node:
             held = self.held(inner, at, 0)
@@ -158,7 +89,7 @@ class HeldNumbers:
         left, right = self.held(node.left, at, 0), self.held(node.right, at, 0)
         if left is None or right is None:
             return None
-        text = _added(left, node.op, right)
+        text = added(left, node.op, right)
         once = left.once or right.once
         return Held(text, 0, left.tensor or right.tensor, asked=(*left.exact(), *right.exact()), once=once)
 

@@ -12,7 +12,7 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
-from graphmend_codemod.analysis.patterns import is_integer, is_literal, is_name
+from graphmend_codemod.analysis.patterns import all_names, is_integer, is_literal, is_name, other_side, targets_of
 from graphmend_codemod.analysis.scope import parents_in, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL, ValueKind
@@ -29,7 +29,6 @@ from graphmend_codemod.rules.proofs.numbers.number_statements import (
     counted_up_to,
     is_read,
     is_read_in,
-    targets,
 )
 from graphmend_codemod.rules.proofs.numbers.number_texts import SIGNS, NumberTexts
 from graphmend_codemod.rules.proofs.numbers.under_tests import asked_under, is_known_before
@@ -37,6 +36,7 @@ from graphmend_codemod.rules.proofs.select.element_writes import asks_gradient, 
 from graphmend_codemod.rules.proofs.untraced.evidence import assigned
 
 _LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.BoolOp, ast.NamedExpr)
+_SCALES = (ast.Mult, ast.Div)
 _COMMENT = "# Numbers in 0-dim tensors: they would have to be read back to Python."
 
 
@@ -97,7 +97,7 @@ class _Region(NumberTexts):
             raise NotProven(f"`{short(node)}` is between the number and its use")
 
     def _other(self, there: Site, node: ast.stmt) -> None:
-        target = next(iter(targets(node)), None)
+        target = next(iter(targets_of(node)), None)
         value = node.value if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
         number = None if value is None else self.number(there, value)
         written = isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)
@@ -131,7 +131,7 @@ class _Region(NumberTexts):
         self.lines.append("    " * self.level + self.site.broken_line(text, 1 + self.level))
 
     def _loop(self, there: Site, node: ast.For) -> None:
-        targets = {part.id for part in walk(node.target) if isinstance(part, ast.Name)}
+        targets = all_names(node.target)
         if any(self.uses(there, node.iter)) or not targets.isdisjoint(self.numbers):
             raise NotProven(f"`for {short(node.target)} in {short(node.iter)}` needs the number")
         outer, self.loop = self.loop, self.loop or (node, len(self.lines), self.level)
@@ -155,7 +155,7 @@ class _Region(NumberTexts):
 
     def _straight(self, node: ast.For, name: str) -> list[ast.stmt]:
         """All statements of the body where one of them, in no branch, binds the name; else none."""
-        return node.body if any(is_name(part, name) for each in node.body for part in targets(each)) else []
+        return node.body if any(is_name(part, name) for each in node.body for part in targets_of(each)) else []
 
     def _block(self, body: Sequence[ast.stmt]) -> None:
         self.level += 1
@@ -200,7 +200,7 @@ class _Region(NumberTexts):
         pairs = list(assignments(node))
         found = [(target, self.number(there, value)) for target, value in pairs]
         if self.taken is not None or not any(number is not None and number.live for _, number in found):
-            names = {part.id for target in targets(node) for part in walk(target) if isinstance(part, ast.Name)}
+            names = {part.id for target in targets_of(node) for part in walk(target) if isinstance(part, ast.Name)}
             if not names.isdisjoint(self.numbers) and self.taken is None:
                 raise NotProven(f"`{short(node)}` binds the name of a number again")
             return self.taken is not None and self._is_counted(there, node)
@@ -270,7 +270,7 @@ class _Region(NumberTexts):
             above = parents[id(above)]
         other: ast.expr | None = None
         if isinstance(around, ast.BinOp) and type(around.op) in SIGNS:
-            other = around.right if around.left is part else around.left
+            other = other_side(around, part)
         elif isinstance(around, ast.AugAssign) and type(around.op) in SIGNS and isinstance(around.target, ast.Name):
             other = ast.copy_location(ast.Name(around.target.id, ast.Load()), around.target)
         if other is None or not there.value(other).is_tensor:
@@ -283,7 +283,7 @@ class _Region(NumberTexts):
 
     def _under_test(self, there: Site, node: ast.stmt, taken: str, mask: str) -> None:
         """A statement that does nothing where the test does not hold."""
-        target = next(iter(targets(node)), None)
+        target = next(iter(targets_of(node)), None)
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(target, ast.Subscript):
             if isinstance(target.value, ast.Name):
                 self._write_under_mask(there, node.value, target, taken, mask)
@@ -291,9 +291,7 @@ class _Region(NumberTexts):
                 self._write_element(there, node, target, taken)
             return
         value = next((value for _, value in assignments(node)), None)
-        scaled = (
-            isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div)) and isinstance(target, ast.Name)
-        )
+        scaled = isinstance(target, ast.Name) and isinstance(value, ast.BinOp) and isinstance(value.op, _SCALES)
         number = self.number(there, value.right) if scaled and isinstance(value, ast.BinOp) else None
         if number is None or not number.live or not isinstance(value, ast.BinOp) or not isinstance(target, ast.Name):
             raise NotProven(f"`{short(node)}` may do something where `{taken}` does not hold")
@@ -336,7 +334,7 @@ class _Region(NumberTexts):
             self._ask_written(there, name)
             self.beside[name] = None
         under = there.operand(chooser)
-        same = isinstance(chooser, ast.Name) and chooser.id == mask and self._is_only_counted(mask)
+        same = is_name(chooser, mask) and self._is_only_counted(mask)
         under = under if same or not taken else f"{under} & {taken}"
         self._emit(f"{name}[{under}] = ({self._scalar(there, value)}).to({name}.dtype)")
 

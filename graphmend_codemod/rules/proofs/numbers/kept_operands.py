@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import is_none, item_of
+from graphmend_codemod.analysis.patterns import is_none, item_of, other_side
 from graphmend_codemod.analysis.scope import dotted, parents_in, walk_in_layers
 from graphmend_codemod.analysis.speculation import is_loud_property, short
 from graphmend_codemod.analysis.torch_api import torch_function
@@ -209,7 +209,7 @@ def _operands(site: Site, parents: Mapping[int, ast.AST], node: ast.stmt) -> Ite
                 whole = around
                 continue
             if isinstance(around, ast.BinOp):
-                yield around.right if around.left is whole else around.left, False
+                yield other_side(around, whole), False
             elif isinstance(around, ast.AugAssign):
                 yield _read_target(around), False
             elif isinstance(around, ast.Call):
@@ -304,7 +304,7 @@ def _around(parents: Mapping[int, ast.AST], node: ast.AST) -> Iterator[ast.AST]:
 def _beside(site: Site, node: ast.stmt, around: ast.AST | None, part: ast.expr, taken: set[int]) -> ast.expr | None:
     """The tensor that takes the number: the other operand, or what is clamped or filled. None for any other use."""
     if isinstance(around, ast.BinOp) and isinstance(around.op, _ARITHMETIC):
-        beside = around.right if around.left is part else around.left
+        beside = other_side(around, part)
     elif (
         isinstance(around, ast.AugAssign) and isinstance(around.op, _ARITHMETIC) and isinstance(around.target, ast.Name)
     ):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import calls_in, tree_of
 from graphmend_codemod.analysis.patterns import (
+    binds_alone,
     is_integer,
     is_name,
     is_not,
@@ -291,7 +292,7 @@ class _Masks:
             if not isinstance(each, ast.If) or len(each.body) != 1 or len(each.orelse) != 1:
                 continue
             for number, branch in enumerate((each.body[0], each.orelse[0])):
-                if not isinstance(branch, ast.Assign) or not _binds_only(branch, name):
+                if not isinstance(branch, ast.Assign) or not binds_alone(branch, name):
                     break
                 asked = _decides(self.function, each.test, outcome=not number)
                 if asked is None or not (self._only_computes(each) or stays(self.site, asked.removeprefix("not "))):
@@ -313,10 +314,6 @@ class _Masks:
         if name is None and isinstance(call.func, ast.Attribute):
             return self.site.value(call.func.value).is_tensor
         return name is not None and name.startswith(("torch.", "builtins."))
-
-
-def _binds_only(assignment: ast.Assign, name: str) -> bool:
-    return len(assignment.targets) == 1 and is_name(assignment.targets[0], name)
 
 
 def _not(found: bool | None) -> bool | None:

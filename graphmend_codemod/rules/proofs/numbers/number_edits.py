@@ -17,8 +17,8 @@ from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write
-from graphmend_codemod.rules.proofs.numbers.held_here import NumbersHere
-from graphmend_codemod.rules.proofs.numbers.held_numbers import AS_SIZE, Copy
+from graphmend_codemod.rules.proofs.numbers.held import AS_SIZE, Copy
+from graphmend_codemod.rules.proofs.numbers.held_in_method import NumbersHere
 from graphmend_codemod.rules.proofs.numbers.number_reads import NumberRead, NumberReads
 from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 

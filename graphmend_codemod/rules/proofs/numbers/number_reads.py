@@ -14,7 +14,8 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
 from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, sure_calls
 from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
-from graphmend_codemod.rules.proofs.numbers.held_numbers import AS_SIZE, Held, HeldNumbers
+from graphmend_codemod.rules.proofs.numbers.held import AS_SIZE, Held
+from graphmend_codemod.rules.proofs.numbers.held_numbers import HeldNumbers
 from graphmend_codemod.rules.proofs.numbers.number_loops import iterated
 from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses, sizes_given
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis.patterns import is_literal, is_name
+from graphmend_codemod.analysis.patterns import is_literal, is_name, only_target
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.site import Site
@@ -22,20 +22,13 @@ def _counts(node: ast.AST, name: str) -> bool:
     """True for `n = n + 1` and `n += 1`."""
     if isinstance(node, ast.AugAssign):
         return is_name(node.target, name) and is_literal(node.value, 1)
-    plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and is_name(node.targets[0], name)
+    plain = is_name(only_target(node), name)
     return plain and isinstance(node.value, ast.BinOp) and is_literal(node.value.right, 1)  # type: ignore[attr-defined]
 
 
 def is_read(node: ast.Name) -> bool:
     """True for a name that is read, not bound."""
     return node.ctx.__class__ is ast.Load
-
-
-def targets(node: ast.stmt) -> list[ast.expr]:
-    """What an assignment binds or writes."""
-    if isinstance(node, ast.AugAssign):
-        return [node.target]
-    return node.targets if isinstance(node, ast.Assign) else []
 
 
 def assignments(node: ast.stmt) -> Iterator[tuple[str, ast.expr]]:

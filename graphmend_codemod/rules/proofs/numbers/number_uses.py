@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition
-from graphmend_codemod.analysis.patterns import is_attribute, is_integer, is_name, is_none, is_not, is_size
+from graphmend_codemod.analysis.patterns import is_attribute, is_integer, is_name, is_none, is_not, is_size, other_side
 from graphmend_codemod.analysis.scope import dotted, parameter_names, parents_in, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -210,7 +210,7 @@ class NumberUses:
         parent = parents[id(node)]
         if (where := self._read(function, node, parents)) is not None:
             self.reads.append(Read(node, where))
-        elif isinstance(parent, ast.BinOp) and self._is_tensor(function, _other(parent, node)):
+        elif isinstance(parent, ast.BinOp) and self._is_tensor(function, other_side(parent, node)):
             return  # a Tensor, whichever the number is
         elif isinstance(parent, ast.expr) and self._makes_number(function, parent, node):
             self._number(function, parent, parents)
@@ -235,7 +235,7 @@ class NumberUses:
             return known in node.args and self._named(function, node) in _BOUNDS
         if not isinstance(node, ast.BinOp):
             return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-        return self._is_operand(function, _other(node, known), node.op)
+        return self._is_operand(function, other_side(node, known), node.op)
 
     def _is_operand(self, function: Definition, node: ast.expr, op: ast.operator) -> bool:
         if isinstance(op, _SCALED) and (isinstance(node, ast.Name) or _is_float(node)):
@@ -346,10 +346,6 @@ class NumberUses:
             self.unless.append(unless)
 
 
-def _other(node: ast.BinOp, known: ast.expr) -> ast.expr:
-    return node.right if node.left is known else node.left
-
-
 def _is_float(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) is float
 
@@ -369,9 +365,7 @@ def _is_bound_once(where: ast.AST, name: str, parents: Parents) -> bool:
 
 
 def _asks_for_none(node: ast.Compare) -> bool:
-    other = node.comparators[0]
-    asked = len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot))
-    return asked and is_none(other)
+    return len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)) and is_none(node.comparators[0])
 
 
 def _test_of_attributes(function: Definition, node: ast.AST, parents: Parents) -> str | None:
@@ -399,5 +393,4 @@ def _attributes(test: ast.expr) -> set[str] | None:
         return set().union(*(part for part in parts if part)) if all(part is not None for part in parts) else None
     if is_not(test):
         return _attributes(test.operand)
-    own = is_attribute(test, "self")
-    return {test.attr} if own and isinstance(test, ast.Attribute) else None
+    return {test.attr} if is_attribute(test, "self") else None

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis.callgraph import Definition, Key, calls_in, tree_of
 from graphmend_codemod.analysis.list_provenance import Origins
-from graphmend_codemod.analysis.patterns import is_name, stores_name
+from graphmend_codemod.analysis.patterns import is_name, names_called, stores_name
 from graphmend_codemod.analysis.scope import children, dotted, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.numbers.held_numbers import Held
+from graphmend_codemod.rules.proofs.numbers.held import Held
 from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
 
 
@@ -95,7 +95,7 @@ class _Callers:
         for node in walk(tree_of(self._site.source.text)):
             value = node.value if isinstance(node, ast.Assign) else None
             parts = walk(value) if value is not None else ()
-            made = {each.func.id for each in parts if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)}
+            made = {*names_called(parts)}
             if any(each == owner or self._calls.is_heir(each, owner) for each in made) and isinstance(node, ast.Assign):
                 yield from (target.attr for target in node.targets if isinstance(target, ast.Attribute))
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_name, other_side
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.rules.framework.site import Site
@@ -94,7 +94,7 @@ def _misused(site: Site, name: str, tensor: ast.expr, served: frozenset[int]) ->
             around = _parent(place.statement, part)
             other = None
             if there is not None and isinstance(around, ast.BinOp):
-                other = there.value(around.right if around.left is part else around.left)
+                other = there.value(other_side(around, part))
             if other is None or not isinstance(around, ast.BinOp) or not other.is_tensor:
                 return (
                     f"`{name}` is used as a Python number in `{speculation.short(around)}`; "

@@ -15,7 +15,7 @@ from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.passed_by import never_read
+from graphmend_codemod.rules.proofs.outlining.skipped_code import never_read
 
 _CASTS = frozenset({"builtins.int", "builtins.float"})
 _COPIES = frozenset("cpu detach clone float double long int squeeze item".split())

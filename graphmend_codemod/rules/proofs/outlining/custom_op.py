@@ -121,6 +121,12 @@ def schema_lines(site: Site, schema: str) -> list[str]:
     return ["    schema=(", *(f'        "{row}"' for row in rows), "    ),"]
 
 
+def def_line(name: str, given: Sequence[str], limit: int = 79) -> str:
+    """`def name(given):`, in several lines where it is longer than the limit."""
+    line = f"def {name}({', '.join(given)}):"
+    return line if len(line) <= limit else "\n".join([f"def {name}(", *(f"    {each}," for each in given), "):"])
+
+
 def head(site: Site, name: str, arguments: Sequence[Argument], returns: str) -> str:
     """`def name(...) -> ...:`, the way black breaks it."""
     typed = [f"{each.name}: {each.annotation}" if each.annotation else each.name for each in arguments]

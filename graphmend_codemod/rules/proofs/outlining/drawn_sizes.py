@@ -12,9 +12,9 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import is_name, last_name, only_target
 from graphmend_codemod.analysis.scope import walk, walk_scope
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.looked_up import looked_up
 from graphmend_codemod.rules.proofs.outlining.unbacked import Captured, avoided, helpers
 from graphmend_codemod.rules.proofs.outlining.unknown_counts import unanswered
+from graphmend_codemod.rules.proofs.outlining.values_asked import why_value_is_asked
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 
 DRAWS = frozenset({"random.randint", "random.randrange"})
@@ -30,7 +30,7 @@ def drawn(site: Site, statement: ast.Assign) -> Captured | None:
     if not _is_size(site, target.id) or any(isinstance(part, ast.NamedExpr) for part in walk(statement)):
         return None
     first = Untraced(call, "draws a random number that a size depends on", "")
-    why, off = looked_up(site, [call]), list[str]()
+    why, off = why_value_is_asked(site, [call]), list[str]()
     asked: list[str] = []
     if why is None:
         asked, why = avoided(site, statement, is_number=True)

@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.calls import keyword
-from graphmend_codemod.analysis.patterns import is_literal, is_name
+from graphmend_codemod.analysis.patterns import is_attribute, is_literal
 from graphmend_codemod.analysis.scope import parameter_names, walk
 from graphmend_codemod.analysis.values import BOOL, Value, ValueKind, canonical_dtype, is_floating_dtype
 from graphmend_codemod.rules.framework.site import Site
@@ -71,7 +71,7 @@ def whole_at_trace(site: Site, node: ast.expr) -> list[str]:
 
 def _is_own(node: ast.expr, site: Site) -> TypeGuard[ast.Attribute]:
     """True for an attribute of the instance."""
-    return isinstance(node, ast.Attribute) and is_name(node.value, site.evaluator.scope.self_name)
+    return is_attribute(node, site.evaluator.scope.self_name)
 
 
 def _is_read(site: Site, node: ast.Name | ast.Attribute) -> bool:

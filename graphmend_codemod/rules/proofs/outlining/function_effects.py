@@ -12,9 +12,8 @@ from functools import cached_property
 from itertools import permutations
 
 from graphmend_codemod.analysis import aliasing, speculation
-from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.iterated import in_step
-from graphmend_codemod.analysis.patterns import all_given, elements_of, is_name, root_of, same
+from graphmend_codemod.analysis.patterns import all_given, elements_of, is_attribute, is_name, root_of, same
 from graphmend_codemod.analysis.scope import FunctionNode, parameter_names
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -96,7 +95,7 @@ class FunctionEffects:
 
     def attribute(self, node: ast.expr, own: str, depth: int) -> FunctionNode | None:
         """The function of this file that an attribute of the instance is taken for, with effects that are known."""
-        if not self.updates or not own or not isinstance(node, ast.Attribute) or not _is_own(node, own):
+        if not self.updates or not own or not is_attribute(node, own):
             return None
         if node.attr not in self._tried:
             names = held_functions.attribute_values(self._site, node.attr)
@@ -109,17 +108,8 @@ class FunctionEffects:
 
     def method(self, call: ast.Call, own: str) -> FunctionNode | None:
         """The method of the instance `own` that a call runs; None where there is none."""
-        name = call.func.attr if isinstance(call.func, ast.Attribute) and _is_own(call.func, own) else None
-        if name is None or not any(each.name == name and each.owner for each in self._site.summary.functions):
-            return None  # before the whole file is parsed for it
-        owner = (self._site.evaluator.scope.class_qualified or "").rpartition(".")[2]
-        calls = calls_in(self._site.source.text)
-        key = calls.method(owner, name)
-        found = calls.definitions[key].node if key is not None else None
-        named = [each.func if isinstance(each, ast.Call) else each for each in (found.decorator_list if found else ())]
-        if found is None or any(self._site.resolve_global(each) != "torch.no_grad" for each in named):
-            return None
-        self.methods = True
+        found = held_functions.own_method(self._site, call, own)
+        self.methods = self.methods or found is not None
         return found
 
 
@@ -141,8 +131,7 @@ class _Body(NameOrigins):
 
     def results_apart(self, new: bool) -> None:
         """NotProven where one result is another one or a view of it: an operator gives each memory of its own."""
-        for node in self.nodes:
-            results = elements_of(node.value) if isinstance(node, ast.Return) and node.value is not None else []
+        for results in self._returned():
             for given in sorted(self.outside({name for each in results for name in self.roots(each)}) if new else ()):
                 raise NotProven(f"a result may share memory with `{given}`")
             for one, other in permutations(results, 2):
@@ -154,11 +143,16 @@ class _Body(NameOrigins):
 
     def demand_made(self, owned: Collection[str]) -> None:
         """NotProven where a result is an argument, or a view of one: an operator gives it memory of its own."""
-        for node in self.nodes:
-            for value in elements_of(node.value) if isinstance(node, ast.Return) and node.value is not None else ():
+        for results in self._returned():
+            for value in results:
                 own = {value.id} & {*owned} if isinstance(value, ast.Name) else set()
                 if shared := self.outside(self.roots(value)) - own:
                     raise NotProven(f"`{speculation.short(value)}` may share memory with `{min(shared).lstrip('.')}`")
+
+    def _returned(self) -> Iterator[list[ast.expr]]:
+        for node in self.nodes:
+            if isinstance(node, ast.Return) and node.value is not None:
+                yield elements_of(node.value)
 
     def changed(self) -> set[str]:
         found: set[str] = set()
@@ -211,11 +205,8 @@ class _Body(NameOrigins):
 
     def _check_modes(self, node: ast.AST) -> None:
         """NotProven for what is another thing inside of an operator, or when a gradient runs the function again."""
-        if (
-            isinstance(node, ast.Attribute)
-            and node.attr in library_effects.GRADIENT_STATE
-            and isinstance(node.ctx, ast.Load)
-        ):
+        read = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+        if read and node.attr in library_effects.GRADIENT_STATE:  # type: ignore[attr-defined]
             raise NotProven(f"`{speculation.short(node)}` is not the same inside of a custom operator")
         if isinstance(node, (ast.Name, ast.Attribute)) and root_of(node) not in self.stored | self._parameters:
             demand_settled(self._site, node)
@@ -234,10 +225,10 @@ class _Body(NameOrigins):
             if is_name(node, self._own) and id(node) not in looked:
                 raise NotProven(f"`{self._own}` is handed on as a whole")
             held = node.value if isinstance(node, ast.Attribute) and id(node) not in called else None
-            inside = isinstance(held, ast.Attribute) and _is_own(held, self._own)
+            inside = is_attribute(held, self._own)
             if inside and node.attr not in library_effects.OF_ONE_VALUE:  # type: ignore[attr-defined]
                 self._effects.parts.setdefault(held.attr, speculation.short(node))  # type: ignore[union-attr]
-            if isinstance(node, ast.Attribute) and _is_own(node, self._own):
+            if is_attribute(node, self._own):
                 if isinstance(node.ctx, ast.Load):
                     self._effects.read |= {node.attr} if id(node) not in called else set()
                 elif id(node) not in plain or self._effects.set.setdefault(node.attr, plain[id(node)]) is None:
@@ -250,7 +241,7 @@ class _Body(NameOrigins):
         if stored and self._gets_new_data(node):  # type: ignore[arg-type]
             self._effects.replaced.add(node.value.attr)  # type: ignore[attr-defined]
             yield node  # type: ignore[misc]
-        elif stored and not _is_own(node, self._own):  # type: ignore[arg-type]
+        elif stored and not is_attribute(node, self._own):
             raise NotProven(f"the function changes `{speculation.short(node)}`")
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             yield node.value
@@ -265,7 +256,7 @@ class _Body(NameOrigins):
     def _gets_new_data(self, target: ast.Attribute) -> bool:
         """True for the target of `self.scale.data = x.std()`: what it gets shares memory with nothing."""
         held = target.value if target.attr == "data" and self._own and self._effects.updates else None
-        if not isinstance(held, ast.Attribute) or not _is_own(held, self._own):
+        if not is_attribute(held, self._own):
             return False
         given = [each for each in self.nodes if isinstance(each, ast.Assign) and each.targets == [target]]
         return len(given) == 1 and not self.roots(given[0].value)
@@ -339,7 +330,7 @@ class _Body(NameOrigins):
             return library_effects.of_function(qualified, call)
         if not isinstance(call.func, ast.Attribute):
             return aliasing.Effect(known=False)
-        if self._own and _is_own(call.func, self._own):  # a layer, whatever tensors call a method
+        if self._own and is_attribute(call.func, self._own):  # a layer, whatever tensors call a method
             if self._effects.layers is None:
                 return aliasing.Effect(known=False)
             self._effects.layers.add(call.func.attr)
@@ -387,7 +378,7 @@ class _Body(NameOrigins):
 
     def roots(self, node: ast.expr) -> set[str]:
         """Names, and those of attributes of the instance with a dot in front, whose memory a value may share."""
-        if self._own and isinstance(node, ast.Attribute) and _is_own(node, self._own):
+        if self._own and is_attribute(node, self._own):
             return {f".{node.attr}"}
         return super().roots(node)
 
@@ -406,7 +397,3 @@ class _Body(NameOrigins):
         if effect is None:
             return []
         return list(effect.shares) if effect.known else given
-
-
-def _is_own(node: ast.Attribute, own: str) -> bool:
-    return is_name(node.value, own)

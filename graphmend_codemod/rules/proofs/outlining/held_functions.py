@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import given_by_name, has_stars, stored_names
+from graphmend_codemod.analysis.patterns import given_by_name, has_stars, is_attribute, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -45,9 +45,21 @@ def plain(site: Site, name: ast.expr) -> FunctionNode | None:
         for each in calls_in(site.source.text).definitions.values()
         if each.qualname == name.id and not each.owner
     ]
-    bound = [each for each in summary.bindings if each.name == name.id and each.kind != "function"]
-    written = any(each.name == name.id and not each.receiver for each in summary.writes)
-    return found[0] if len(found) == 1 and not found[0].decorator_list and not bound and not written else None
+    alone = len(found) == 1 and summary.binds_only(name.id, ("function",))
+    return found[0] if alone and not found[0].decorator_list else None
+
+
+def own_method(site: Site, call: ast.Call, own: str) -> FunctionNode | None:
+    """The method of the instance `own` that a call runs, without decorators but `torch.no_grad`."""
+    name = call.func.attr if is_attribute(call.func, own) else None
+    if name is None or not any(each.name == name and each.owner for each in site.summary.functions):
+        return None  # before the whole file is parsed for it
+    owner = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+    calls = calls_in(site.source.text)
+    key = calls.method(owner, name)
+    found = calls.definitions[key].node if key is not None else None
+    named = [each.func if isinstance(each, ast.Call) else each for each in (found.decorator_list if found else ())]
+    return None if any(site.resolve_global(each) != "torch.no_grad" for each in named) else found
 
 
 def first_proven(

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import elements_of, root_of, stored_names
+from graphmend_codemod.analysis.patterns import elements_of, is_name, root_of, stored_names
 from graphmend_codemod.analysis.scope import parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import CompilePath, Edit, Helper, Original, Replacement, Span
@@ -23,6 +23,7 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import (
     KNOWS_NAMES,
     OF_A_CLASS,
     call,
+    def_line,
     definition_before,
     demand_movable,
     functions,
@@ -210,9 +211,7 @@ class _Region:
         scope = self.site.evaluator.scope
         inside = {id(part) for each in self.statements for part in walk(each)}
         stores = {
-            id(part)
-            for part in walk_scope(scope.node)
-            if isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store)
+            id(part) for part in walk_scope(scope.node) if is_name(part, name) and isinstance(part.ctx, ast.Store)
         }
         plain = {
             id(target)
@@ -320,7 +319,7 @@ class _Region:
         back = [] if self.returns else [f"    return {', '.join(self.results)}"]
         text = [
             f"@{shared[-1].name}({parts}shapes={shapes}{self.shapes.nested})",
-            head(operator, given),
+            def_line(operator, given),
             f'    """Statements of `{site.function}` as one operator for torch.compile."""',
             *(f"    {name} = {name}.clone()" for name in self.copied),
             moved(site, self.statements),
@@ -340,11 +339,6 @@ def _looks_up_a_word(part: ast.Subscript) -> bool:
     return isinstance(part.value, ast.Name) and isinstance(word, str)
 
 
-def head(name: str, given: Sequence[str]) -> str:
-    line = f"def {name}({', '.join(given)}):"
-    return line if len(line) <= 79 else "\n".join([f"def {name}(", *(f"    {each}," for each in given), "):"])
-
-
 def is_bound(site: Site, name: str) -> bool:
     """True for a local that certainly has a value where the statements begin."""
     if is_bound_before(site, name, (ast.Assign, ast.AugAssign)):
@@ -353,7 +347,7 @@ def is_bound(site: Site, name: str) -> bool:
         return False
     bodies = [body for body, _ in site.place.blocks]
     loops = [each for each in site.place.parents if isinstance(each, ast.For) and any(each.body is b for b in bodies)]
-    return any(isinstance(part, ast.Name) and part.id == name for each in loops for part in walk(each.target))
+    return any(is_name(part, name) for each in loops for part in walk(each.target))
 
 
 class _Shapes(ResultShapes):

@@ -10,6 +10,7 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import (
     asks_for_compiler,
     elements_of,
+    is_attribute,
     is_literal,
     is_name,
     is_none,
@@ -122,7 +123,7 @@ def _is_decided(site: Site, test: ast.expr) -> bool:
         return _is_decided(site, test.operand)
     asks_none = isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Is, ast.IsNot))
     asked = test.left if asks_none and is_none(test.comparators[0]) else test  # type: ignore[attr-defined]
-    if isinstance(asked, ast.Attribute) and is_name(asked.value, site.evaluator.scope.self_name):
+    if is_attribute(asked, site.evaluator.scope.self_name):
         return not is_loud_property(site.evaluator, asked.attr)
     return isinstance(asked, ast.Name) and asked is not test
 

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import elements_of, is_integer, is_name, is_none
+from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_integer, is_name, is_none
 from graphmend_codemod.analysis.scope import children, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.edits import two_paths, under
@@ -157,7 +157,7 @@ def _is_held(site: Site, node: ast.expr) -> bool:
     if isinstance(node, ast.Subscript):
         text = isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
         return text and isinstance(node.value, ast.Name)
-    own = isinstance(node, ast.Attribute) and is_name(node.value, site.evaluator.scope.self_name)
+    own = is_attribute(node, site.evaluator.scope.self_name)
     return own and not speculation.is_loud_property(site.evaluator, node.attr)  # type: ignore[attr-defined]
 
 

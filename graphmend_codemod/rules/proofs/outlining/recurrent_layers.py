@@ -6,7 +6,7 @@ import ast
 from functools import lru_cache
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_attribute
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.project.summary.candidates import is_named_recurrent
 from graphmend_codemod.rules.framework.site import Site
@@ -24,7 +24,7 @@ def layers_in(site: Site, statement: ast.stmt) -> list[ast.Attribute]:
 
 def kind_of(site: Site, layer: ast.expr) -> str | None:
     """`LSTM`, `GRU` or `RNN`, as far as the constructor tells, `RNNBase` where it may make either; None for others."""
-    if not isinstance(layer, ast.Attribute) or not is_name(layer.value, site.evaluator.scope.self_name):
+    if not is_attribute(layer, site.evaluator.scope.self_name):
         return None
     kind = _kinds(site).get(layer.attr)
     made = torch_api.torch_module_class(site.value(layer).instance_of)

@@ -198,7 +198,7 @@ def _run(function: ast.AST) -> set[str]:
         else:
             continue
         chains = [each for part in parts for each in _chain(part)]
-        found |= {each.attr for each in chains if isinstance(each, ast.Attribute) and is_name(each.value, "self")}
+        found |= {each.attr for each in chains if is_attribute(each, "self")}
     return found
 
 

@@ -23,6 +23,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
     OF_A_CLASS,
     call,
+    def_line,
     definition_before,
     demand_movable,
     demand_own_names,
@@ -271,7 +272,7 @@ def _function(region: Region, name: str, own: list[str], given: list[str], parts
         lines = [test(site, ["torch.compiler.is_dynamo_compiling()", *conditions, tested])]
     return "\n".join(
         [
-            _head(site, name, [*own, *given]),
+            def_line(name, [*own, *given], site.line_limit),
             f'    """{about.format(result)}"""',
             f"    {_COMMENT}",
             *lines,
@@ -287,15 +288,8 @@ def _operator(region: Region, name: str, own: list[str], given: list[str], parts
     return "\n".join(
         [
             f"@_one_operator({quoted})",
-            _head(region.site, f"{name}_operator", [*(own or ["_"]), *given]),
+            def_line(f"{name}_operator", [*(own or ["_"]), *given], region.site.line_limit),
             f'    """`{name}` as one operator for torch.compile."""',
             f"    return {call(region.site, name, [*own, *given], 1).lstrip()}",
         ]
-    )
-
-
-def _head(site: Site, name: str, given: Sequence[str]) -> str:
-    line = f"def {name}({', '.join(given)}):"
-    return (
-        line if len(line) <= site.line_limit else "\n".join([f"def {name}(", *(f"    {each}," for each in given), "):"])
     )

@@ -16,6 +16,7 @@ from graphmend_codemod.analysis.values import BOOL, Value
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.ctc_losses import ctc_loss
+from graphmend_codemod.rules.proofs.outlining.custom_op import def_line
 from graphmend_codemod.rules.proofs.outlining.eager_parts import is_compile_path
 from graphmend_codemod.rules.proofs.outlining.shape_parts import (
     READ_DATA,
@@ -391,8 +392,5 @@ class ResultShapes:
 
 def empty_results(shapes: ResultShapes, name: str, given: Sequence[str]) -> str:
     """The function `name` of what is `given`, which makes tensors like the results, as text."""
-    head = f"def {name}({', '.join(given)}):"
-    if len(head) > 79:
-        head = "\n".join([f"def {name}(", *(f"    {each}," for each in given), "):"])
     about = '    """Tensors of the shapes and dtypes of the results, for tracing."""'
-    return "\n".join([head, about, *shapes.lines()])
+    return "\n".join([def_line(name, given), about, *shapes.lines()])

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import is_not
+from graphmend_codemod.analysis.patterns import is_attribute, is_not, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.other_files import defined
@@ -25,9 +25,7 @@ def idle_nodes(site: Site, function: FunctionNode) -> Iterator[ast.AST]:
     scope = site.evaluator.scope
     alone = _Alone(site)
     body = function.body
-    inner = {
-        each.id for each in walk_scope(function) if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
-    }
+    inner = stored_names(walk_scope(function))
     inner |= {each.arg for each in walk(function.args) if isinstance(each, ast.arg)}
     for statement in _skipped(alone, scope.module, body, inner):
         yield from walk(statement)
@@ -42,9 +40,7 @@ def _lists_own(site: Site, node: ast.expr) -> bool:
     facts = site.evaluator.scope.class_facts
     named = node.func if isinstance(node, ast.Call) and not node.args and not node.keywords else None
     return (
-        isinstance(named, ast.Attribute)
-        and isinstance(named.value, ast.Name)
-        and named.value.id == site.evaluator.scope.self_name
+        is_attribute(named, site.evaluator.scope.self_name)
         and named.attr in {"buffers", "named_buffers", "parameters", "named_parameters"}
         and facts is not None
         and facts.is_module
@@ -128,7 +124,7 @@ class _Alone:
             return _UNKNOWN
         module, node = found
         local = {each.arg for each in walk(node.args) if isinstance(each, ast.arg)}
-        local |= {each.id for each in walk(node) if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
+        local |= stored_names(walk(node))
         if any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in walk_scope(node)):
             return _UNKNOWN
         return self._of_block(module, node.body, local, depth + 1)
@@ -141,8 +137,7 @@ class _Alone:
         if module == self._site.evaluator.scope.module:
             summary, calls = self._site.summary, calls_in(self._site.source.text)
             every = [each for each in calls.definitions.values() if each.qualname == name and not each.owner]
-            bound = any(each.name == name and each.kind != "function" for each in summary.bindings)
-            if bound or any(each.name == name and not each.receiver for each in summary.writes) or len(every) != 1:
+            if not summary.binds_only(name, ("function",)) or len(every) != 1:
                 return None
             found = every[0]
         else:

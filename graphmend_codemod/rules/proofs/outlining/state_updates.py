@@ -137,8 +137,7 @@ def method_parameters(site: Site, function: FunctionNode, own: str) -> list[str]
 
 def demand_class(site: Site, owner: str) -> None:
     """NotProven where the name of a class may be that of something else."""
-    bound = [each for each in site.summary.bindings if each.name == owner and each.kind != "class"]
-    if bound or any(each.name == owner and not each.receiver for each in site.summary.writes):
+    if not site.summary.binds_only(owner, ("class",)):
         raise NotProven(f"`{owner}` may be something else when the method runs")
 
 

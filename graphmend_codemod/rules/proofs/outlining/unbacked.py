@@ -19,8 +19,7 @@ from graphmend_codemod.rules.proofs.outlining.chosen_in_graph import found_by, i
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
 from graphmend_codemod.rules.proofs.outlining.fractions_read import has_fraction, whole_at_trace
 from graphmend_codemod.rules.proofs.outlining.kept_statistics import only_kept
-from graphmend_codemod.rules.proofs.outlining.looked_up import deciding, looked_up
-from graphmend_codemod.rules.proofs.outlining.passed_by import passed_by
+from graphmend_codemod.rules.proofs.outlining.skipped_code import condition_to_skip
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import (
     HELPERS,
     KEPT,
@@ -30,6 +29,7 @@ from graphmend_codemod.rules.proofs.outlining.texts.numbers import (
     TEXTS,
 )
 from graphmend_codemod.rules.proofs.outlining.unknown_counts import as_shape, unanswered
+from graphmend_codemod.rules.proofs.outlining.values_asked import deciding, why_value_is_asked
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.calls import sizes
 from graphmend_codemod.rules.proofs.untraced.evidence import is_number
@@ -94,7 +94,7 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     first = breaks[0] if breaks else Untraced(written[0][0], "writes under a boolean mask", "")
     read = [inner for each in breaks if id(each.node) not in outer and (inner := _read(site, each.node)) is not None]
     fraction = next((inner for inner in read if has_fraction(site, inner)), None)
-    why = looked_up(site, [node for node, text in written if "number" in text or "integer" in text])
+    why = why_value_is_asked(site, [node for node, text in written if "number" in text or "integer" in text])
     passed: list[str] = []
     if why is None:
         passed, why = avoided(site, statement, is_number=is_number)
@@ -260,7 +260,7 @@ def avoided(site: Site, statement: ast.stmt, *, is_number: bool) -> tuple[list[s
     names = {part.id for part in bound if isinstance(part, ast.Name)}
     conditions: dict[str, None] = {}
     for name, node, test in _deciders(site, statement, names, is_number=is_number):
-        condition = passed_by(site, statement, node, test)
+        condition = condition_to_skip(site, statement, node, test)
         if condition is None:
             return [], f"a branch or loop depends on `{name}`, and the graph breaks there"
         conditions[condition] = None

@@ -17,11 +17,12 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
     KNOWS_NAMES,
     OF_A_CLASS,
+    def_line,
     demand_movable,
     moved,
     operator_name,
 )
-from graphmend_codemod.rules.proofs.outlining.outlined_statements import FORMS, Names, check_around, head, is_bound
+from graphmend_codemod.rules.proofs.outlining.outlined_statements import FORMS, Names, check_around, is_bound
 from graphmend_codemod.rules.proofs.outlining.state_updates import decorating, demand_class, edit_of, update_of
 
 _COMMENT = "# torch.compile cannot trace this statement: it calls it as one operator."
@@ -59,7 +60,7 @@ def _edit_of(site: Site, statement: ast.stmt) -> Edit:
     operator = operator_name(site, f"update_in_{site.evaluator.scope.node.name}")
     text = [
         f"@{decorating(update)}",
-        head(operator, [own, *names.given]),
+        def_line(operator, [own, *names.given]),
         f'    """A statement of `{site.function}` as one operator for torch.compile."""',
         moved(site, [statement]),
     ]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import argument_limits, speculation
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import same, without_minus
+from graphmend_codemod.analysis.patterns import same, targets_of, without_minus
 from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import REDUCTIONS, SAME_ANY_DTYPE, SAME_IF_FLOATING, torch_function
 from graphmend_codemod.analysis.values import BOOL, Value, ValueKind
@@ -53,15 +53,9 @@ def writes_elements(node: ast.If) -> bool:
     """True where a branch of a chain of `if`s writes an element."""
     body = [*node.body, *node.orelse]
     inner = node.orelse[0] if len(node.orelse) == 1 else None
-    if any(isinstance(target, ast.Subscript) for each in body for target in _targets(each)):
+    if any(isinstance(target, ast.Subscript) for each in body for target in targets_of(each)):
         return True
     return isinstance(inner, ast.If) and writes_elements(inner)
-
-
-def _targets(statement: ast.stmt) -> list[ast.expr]:
-    if isinstance(statement, ast.AugAssign):
-        return [statement.target]
-    return statement.targets if isinstance(statement, ast.Assign) else []
 
 
 def diagnose(message: str, site: Site, node: ast.If) -> Diagnostic:
@@ -126,7 +120,7 @@ class _Reader:
 
 
 def _write(site: Site, statement: ast.stmt) -> Write | None:
-    targets = _targets(statement)
+    targets = targets_of(statement)
     target = targets[0] if len(targets) == 1 else None
     if not isinstance(target, ast.Subscript):
         return None

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import is_name, reads_name
+from graphmend_codemod.analysis.patterns import all_names, is_name, reads_name
 from graphmend_codemod.analysis.scope import body_of, parameter_names, walk
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement
 from graphmend_codemod.rules.framework.edits import under
@@ -15,7 +15,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.only_computing import OnlyComputing, names_read
 from graphmend_codemod.rules.proofs.conditions.condition import Condition
 from graphmend_codemod.rules.proofs.conditions.type_conditions import tensor_facts
-from graphmend_codemod.rules.proofs.select.whole_rest import (
+from graphmend_codemod.rules.proofs.select.rest_of_function import (
     APART,
     MAY_RUN,
     demand_own_names,
@@ -132,7 +132,7 @@ def _asked_of(where: Site, loop: Loop, condition: Condition) -> list[str]:
     todo, found, seen = [*condition.tensors], dict[str, None](), set[str]()
     while todo:
         for fact in tensor_facts(where, todo.pop(0)):
-            names = {part.id for part in walk(ast.parse(fact, mode="eval")) if isinstance(part, ast.Name)} & late
+            names = all_names(ast.parse(fact, mode="eval")) & late
             made = [each for each in loop.before if isinstance(each, ast.Assign) and stored_in([each]) & names]
             if not names:
                 found[fact] = None
@@ -145,7 +145,7 @@ def _asked_of(where: Site, loop: Loop, condition: Condition) -> list[str]:
             todo += [each.value for each in made if not names <= seen]
             seen |= names
     for fact in condition.facts:
-        if {part.id for part in walk(ast.parse(fact, mode="eval")) if isinstance(part, ast.Name)} & late:
+        if all_names(ast.parse(fact, mode="eval")) & late:
             raise NotProven(f"`{fact}` can only be asked inside of the loop")
     return [*found, *condition.facts]
 

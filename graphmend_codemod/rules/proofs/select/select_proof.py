@@ -33,6 +33,10 @@ _NAMELESS = {VALUE: "the conditional expression", "the result": "the returned va
 _NUMBERS = frozenset({Origin.CONFIG, Origin.OTHER})
 
 
+class ResultsDiffer(NotProven):
+    """What is known of the values forbids a select of them: to compute them first and compare them helps nothing."""
+
+
 def judge(selection: Selection) -> Facts:
     """The facts under which the select means the same; NotProven if there are none."""
     return judged(selection, SelectProof).result()
@@ -82,7 +86,7 @@ class SelectProof:
             for name, branches in results.items():
                 held = env.get(name)
                 if held is None or not held.is_tensor:
-                    raise NotProven(self._why_no_tensor(name, held))
+                    raise self._no_tensor(name, held)
                 branches.append((self.selection.value_of(arm, name), held))
         if self.hazards.impure:
             raise NotProven(self.hazards.impure)
@@ -101,7 +105,7 @@ class SelectProof:
         needs = tuple(need for need in needs if is_dotted(need.one)) or needs
         computed = next((need.one for need in needs if not is_dotted(need.one)), None)
         if computed is not None:
-            raise NotProven(f"cannot infer the dtype of `{computed}`; assign it to a variable before the branch")
+            raise ResultsDiffer(f"cannot infer the dtype of `{computed}`; assign it to a variable before the branch")
         if self.hazards.raises and not needs:
             raise NotProven(f"{self.hazards.raises} where eager mode skips it")
         return needs
@@ -164,7 +168,7 @@ class SelectProof:
         parsed = [ast.parse(text, mode="eval") for text in (assumption.one,) if "..." not in text]
         made = {item.name for item in self.selection.temporaries}
         if not parsed or any(isinstance(node, ast.Name) and node.id in made for node in ast.walk(parsed[0])):
-            raise NotProven(
+            raise ResultsDiffer(
                 f"cannot infer the dtype of `{assumption.one}` before the branch; convert it first: `.to(dtype)`"
             )
         self.needs[assumption] = None
@@ -174,7 +178,7 @@ class SelectProof:
         for what, one, other in self.assumed:
             value = self.site.evaluator.value(ast.parse(one, mode="eval").body, env)
             if value.kind is not ValueKind.TENSOR or value.dtype is None:
-                raise NotProven(f"cannot infer the dtype of `{one}`; convert it first: `.to(dtype)`")
+                raise ResultsDiffer(f"cannot infer the dtype of `{one}`; convert it first: `.to(dtype)`")
             if what == "floating":
                 if value.dtype.startswith("torch.") and not value.is_floating:
                     raise NotProven(f"`{one}` is not floating point, and what is computed of it may raise")
@@ -189,14 +193,16 @@ class SelectProof:
         found: str | None = getattr(self.site.evaluator.value(ast.parse(text, mode="eval").body, env), what)
         return found
 
-    def _why_no_tensor(self, name: str, value: Value | None) -> str:
+    def _no_tensor(self, name: str, value: Value | None) -> NotProven:
         what = _in_words(name)
         if value is not None and value.is_python:
-            return f"{what} is a Python value in one branch; `torch.where` would make it a tensor: assign one in both"
+            return ResultsDiffer(
+                f"{what} is a Python value in one branch; `torch.where` would make it a tensor: assign one in both"
+            )
         if value is not None and value.optional:
-            return f"{what} may be None"
+            return NotProven(f"{what} may be None")
         hint = "annotate what it is computed from: `x: torch.Tensor`"
-        return f"cannot infer that {what} is a Tensor in each branch; {hint}"
+        return NotProven(f"cannot infer that {what} is a Tensor in each branch; {hint}")
 
     def _compare(self, name: str, branches: list[tuple[ast.expr, Value]]) -> None:
         self.compare_form(name, branches)
@@ -258,7 +264,9 @@ class SelectProof:
         named = sorted((text for text in spelled if text), key=lambda text: text.startswith("torch."))
         need = Assumption(what, *named) if len(named) == 2 else None
         if need is None or need in self.assumed or named[0].startswith("torch.") or self._casts(need):
-            raise NotProven(f"{_in_words(name)} may have a different {what} in each branch; give it one {what} in both")
+            raise ResultsDiffer(
+                f"{_in_words(name)} may have a different {what} in each branch; give it one {what} in both"
+            )
         self._need(need)
 
     def _casts(self, need: Assumption) -> bool:

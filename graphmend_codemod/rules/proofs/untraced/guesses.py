@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import all_given, asks_identity, is_name
+from graphmend_codemod.analysis.patterns import all_given, asks_identity, is_name, is_target
 from graphmend_codemod.analysis.scope import defaults_of, dotted, parameters, walk
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.project.index.facts import AttributeFact, AttributeKind
@@ -282,12 +282,8 @@ def _is_drawn(guess: Guess, source: Source) -> bool | None:
 
 def _is_symbol(source: Source, name: str) -> bool:
     """True for a name that a compile path gives a symbol of the graph, in the place of what eager mode draws."""
-    made = (part.value for part in walk(source.frame.node) if isinstance(part, ast.Assign) and _binds(part, name))
+    made = (part.value for part in walk(source.frame.node) if isinstance(part, ast.Assign) and is_target(part, name))
     return any(isinstance(each, ast.Call) and is_name(each.func, "_number_in_graph") for each in made)
-
-
-def _binds(node: ast.Assign, name: str) -> bool:
-    return any(is_name(target, name) for target in node.targets)
 
 
 def _is_draw(guess: Guess, source: Source) -> bool | None:

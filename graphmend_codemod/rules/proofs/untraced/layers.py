@@ -85,7 +85,7 @@ def _chosen_recurrent(site: Site, made: ast.expr) -> bool:
     while isinstance(made, ast.Subscript):
         made = made.value
     name = last_name(made)
-    own = isinstance(made, ast.Attribute) and is_name(made.value, site.evaluator.scope.self_name)
+    own = is_attribute(made, site.evaluator.scope.self_name)
     classes = [part for part in walk_in_layers(made) if isinstance(part, ast.Attribute)]
     chosen = _bound(site.source.text).get(name, ()) if own or isinstance(made, ast.Name) else ()
     for value in chosen:

@@ -25,7 +25,7 @@ from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.untraceable_calls import NAMES, refused_layer
 from graphmend_codemod.rules.proofs.untraced.arrays import HISTORY, asked_for_history, asked_of_array, grid
 from graphmend_codemod.rules.proofs.untraced.calls import CALLS, FINDS, READS, RESHAPES, SIZED, sized
-from graphmend_codemod.rules.proofs.untraced.guessed import NUMBERS, seeming
+from graphmend_codemod.rules.proofs.untraced.guessed_breaks import NUMBERS, seeming
 from graphmend_codemod.rules.proofs.untraced.kinds import Ask, Untraced
 from graphmend_codemod.rules.proofs.untraced.layers import LAYERS
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere, cut
@@ -110,7 +110,7 @@ def _any_layer(call: ast.Call) -> bool:
 
 def _any_call(call: ast.Call) -> bool:
     """Suspects where the file imports something that Dynamo does not trace: it may be called by any name."""
-    own = isinstance(call.func, ast.Attribute) and is_name(call.func.value, "self")
+    own = is_attribute(call.func, "self")
     return not (own and call.keywords) or _is_suspect(call)
 
 

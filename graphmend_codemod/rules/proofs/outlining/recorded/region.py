@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, stores_name
 from graphmend_codemod.analysis.scope import parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.settings import SeenCalls
@@ -185,11 +185,7 @@ class Region:
             return True
         looped = any(isinstance(each, (ast.For, ast.AsyncFor, ast.While)) for each in self.site.place.parents)
         own = set() if looped else {id(part) for part in self._parts()}
-        stored = any(
-            isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load)
-            for part in walk(scope.node)
-            if id(part) not in own
-        )
+        stored = any(stores_name(part, name) for part in walk(scope.node) if id(part) not in own)
         return self._is_argument(name) and not stored
 
     def _is_made_here(self, name: str) -> bool:
@@ -224,7 +220,7 @@ class Region:
         held = self.seen[0].before.held
         inside = {id(part.value) for part in self._parts() if isinstance(part, ast.Attribute)}
         for part in self._parts():
-            if isinstance(part, ast.Name) and part.id == owner and id(part) not in inside:
+            if is_name(part, owner) and id(part) not in inside:
                 found[""] = None
             if not isinstance(part, ast.Attribute) or not isinstance(part.value, ast.Name) or part.value.id != owner:
                 continue
@@ -272,7 +268,7 @@ class Region:
     def _read(self) -> Iterator[Given]:
         """The attributes of the instance that the statements read. None for a method, and what a property gives."""
         own = self.owner
-        parts = [each for each in self._parts() if isinstance(each, ast.Attribute) and is_name(each.value, own)]
+        parts = [each for each in self._parts() if is_attribute(each, own)]
         for name in dict.fromkeys(f"{own}.{part.attr}" for part in parts):
             yield Given(name, tuple(each.before.held.get(name) for each in self.seen))  # type: ignore[misc]
 
@@ -312,7 +308,7 @@ class Region:
 def _is_bound_inside(statements: Sequence[ast.stmt], name: str) -> bool:
     """True for the variable of a comprehension and the argument of a lambda."""
     for part in (part for statement in statements for part in walk(statement)):
-        if isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store):
+        if is_name(part, name) and isinstance(part.ctx, ast.Store):
             return True
         if isinstance(part, ast.arg) and part.arg == name:
             return True
@@ -321,7 +317,7 @@ def _is_bound_inside(statements: Sequence[ast.stmt], name: str) -> bool:
 
 def _reads_first(statements: Sequence[ast.stmt], name: str) -> bool:
     first = statements[0]
-    if isinstance(first, ast.AugAssign) and isinstance(first.target, ast.Name) and first.target.id == name:
+    if isinstance(first, ast.AugAssign) and is_name(first.target, name):
         return True
     return reads_before_writing(list(statements), name)
 

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Iterable, Sequence
 
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import FunctionNode, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.speculation import is_bound_above
 from graphmend_codemod.core.findings import Edit, Helper, Original
@@ -142,7 +143,7 @@ def _bound_before(site: Site, read: set[str], stored: set[str]) -> set[str]:
 
 
 def _first_read(statements: Sequence[ast.stmt], name: str) -> tuple[int, int]:
-    parts = (part for each in statements for part in walk(each) if isinstance(part, ast.Name) and part.id == name)
+    parts = (part for each in statements for part in walk(each) if is_name(part, name))
     return min((part.lineno, part.col_offset) for part in parts)
 
 

@@ -28,16 +28,21 @@ _PARTS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Tuple, ast.List, ast.Starred, 
 _ASKS = frozenset({"__getitem__", "getitem", "range"})
 
 
-def looked_up(site: Site, nodes: Collection[ast.expr]) -> str | None:
+def why_value_is_asked(site: Site, nodes: Collection[ast.expr]) -> str | None:
     """Why Python may ask for the value of the number that some nodes of the site's function read."""
     if not nodes:
         return None
-    look_ups = _LookUps(site, nodes)
-    look_ups.follow()
-    return look_ups.reason
+    asked = _AskedValues(site, nodes)
+    asked.follow()
+    return asked.reason
 
 
-class _LookUps:
+class _AskedValues:
+    """Follows a number through the site's function and those of its module that get it.
+
+    `reason` is why Python has to know it, at the first place that does.
+    """
+
     def __init__(self, site: Site, nodes: Collection[ast.expr]) -> None:
         self._site = site
         self._calls = calls_in(site.source.text)

@@ -23,8 +23,9 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.numbers.counted_ends import CountedEnds
+from graphmend_codemod.rules.proofs.numbers.held import Copy, Held
 from graphmend_codemod.rules.proofs.numbers.held_attributes import HeldAttributes
-from graphmend_codemod.rules.proofs.numbers.held_numbers import Copy, Held, HeldNumbers
+from graphmend_codemod.rules.proofs.numbers.held_numbers import HeldNumbers
 from graphmend_codemod.rules.proofs.numbers.paired_lists import paired_list
 
 _EXACT = "_rounds_exactly"

@@ -20,7 +20,7 @@ _NEVER_TENSORS = frozenset({AttributeKind.CONSTANT, AttributeKind.CONFIG})
 _STAYS = _NEVER_TENSORS | {AttributeKind.ARGUMENT}
 
 
-def passed_by(site: Site, statement: ast.stmt, node: ast.AST, test: ast.expr) -> str | None:
+def condition_to_skip(site: Site, statement: ast.stmt, node: ast.AST, test: ast.expr) -> str | None:
     """A condition of Python under which `test` in `node` is not asked after the statement; None if none is known.
 
     It can be asked in front of the statement and means the same there.
@@ -58,7 +58,7 @@ def never_read(site: Site, statement: ast.stmt, name: str) -> list[str]:
         inner: ast.AST = use
         while not isinstance(inner, ast.stmt):
             inner = parents[id(inner)]
-        condition = passed_by(site, statement, inner, use)
+        condition = condition_to_skip(site, statement, inner, use)
         if condition is None:
             return []
         found[condition] = None

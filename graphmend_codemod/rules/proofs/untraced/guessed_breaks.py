@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.calls import keyword
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_not
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_not, other_side
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
@@ -164,7 +164,7 @@ def _computed_with(site: Site, node: ast.Call) -> Untraced | None:
         if isinstance(each, ast.UnaryOp) and each.operand is node:
             return Untraced(each, "computes with a random number", _DRAWN)
         if isinstance(each, ast.BinOp) and node in (each.left, each.right):
-            other = each.right if each.left is node else each.left
+            other = other_side(each, node)
             if _is_plain_number(site, other):
                 return Untraced(each, "computes with a random number", _DRAWN)
     return None
