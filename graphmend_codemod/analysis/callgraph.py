@@ -43,11 +43,8 @@ class Definition(NamedTuple):
         """Names of parameters that take an argument of a call, without `self`."""
         args = self.node.args
         names = [each.arg for each in [*args.posonlyargs, *args.args]]
-        return names[1:] if self.owner and not self._static else names
-
-    @property
-    def _static(self) -> bool:
-        return any(is_name(each, "staticmethod") for each in self.node.decorator_list)
+        static = any(is_name(each, "staticmethod") for each in self.node.decorator_list)
+        return names[1:] if self.owner and not static else names
 
     def arguments(self, call: ast.Call) -> dict[str, ast.expr]:
         """What a call gives for each parameter, as far as stars do not hide it."""
