@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import MutableMapping
 from dataclasses import replace
 from pathlib import Path
@@ -92,9 +93,12 @@ def run_bot(
         if store is not None:
             store.lend_to(workspace)
 
-        def transfer(project: Project) -> Transfer:
-            url = _address(location, project)
+        @functools.cache  # git's settings in the workspace are asked once
+        def reach(url: str) -> Transfer:
             return Transfer(workspace.folder, url, credential, bound, folder, git_timeout, sources_only=lean)
+
+        def transfer(project: Project) -> Transfer:
+            return reach(_address(location, project))
 
         def fetched(commit: str) -> None:
             if store is not None:

@@ -108,7 +108,8 @@ class Transfer:
             return
         git = self._git
         self._fetch_files(checked_out(git, commit) & left_out(git, commit))
-        self._fetch_files(recorded_runs(git, commit, self.scratch) & left_out(git, commit))
+        if runs := recorded_runs(git, commit, self.scratch):
+            self._fetch_files(runs & left_out(git, commit))
 
     def _fetch_files(self, wanted: Collection[str]) -> None:
         if not wanted:
@@ -130,8 +131,9 @@ class Transfer:
         git = self._git
         if self.sources_only and git.succeeds("config", "--get", f"remote.{self.url}.promisor"):
             git.text("config", "--remove-section", f"remote.{self.url}")
-            git.text("config", "remote.left-out.url", os.devnull)
-            git.text("config", "remote.left-out.promisor", "true")
+            if not git.succeeds("config", "--get", "remote.left-out.promisor"):
+                git.text("config", "remote.left-out.url", os.devnull)
+                git.text("config", "remote.left-out.promisor", "true")
 
     def push(self, oid: str | None, branch: str, *, expected: str | None) -> None:
         """Set a branch to a commit, or delete it (None), if it still stands at `expected` (None: if there is none).

@@ -10,11 +10,6 @@ _LEFT_OUT = ("_are_made(", "not hasattr(")
 _OPTIONS = {"_is_like_recorded": 4, "_is_array_like_recorded": 3}
 
 
-def is_recorded(finding: Finding) -> bool:
-    """True for the operator of a statement that a recorded run tells the result of."""
-    return finding.edit is not None and bool(finding.edit.recorded)
-
-
 def holds_for(finding: Finding) -> tuple[str, ...]:
     """What the operator of a recorded run asks of a call, the sizes last: `x: torch.float32, 2 dimensions, cpu` and
     `x.shape[1] == 4`. Other calls take the author's path. Empty for all other fixes.

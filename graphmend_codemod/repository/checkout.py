@@ -120,7 +120,8 @@ def remarks(checkout: Checkout, commit: Commit) -> tuple[str, ...]:
     if changed:
         files = "1 file" if changed == 1 else f"{changed} files"
         found.append(f"uncommitted changes in {files} are not included; they stay as they are")
-    under_way = [what for entry, what in _IN_PROGRESS if _git_path(checkout, entry).exists()]
+    folder = os.path.join(checkout.git.folder, checkout.git.text("rev-parse", "--git-dir"))
+    under_way = [what for entry, what in _IN_PROGRESS if os.path.exists(os.path.join(folder, entry))]
     if under_way:
         found.append(f"{under_way[0]} is in progress; the migration starts from {commit} and leaves it alone")
     if checkout.git.text("config", "--get", "--bool", "--default", "false", "core.sparseCheckout") == "true":
@@ -133,7 +134,3 @@ def _uncommitted(checkout: Checkout) -> int:
         return 0
     status = checkout.git.output("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty")
     return status.count(b"\0")
-
-
-def _git_path(checkout: Checkout, entry: str) -> Path:
-    return Path(os.path.join(checkout.git.folder, checkout.git.text("rev-parse", "--git-path", entry)))

@@ -12,7 +12,7 @@ from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
 from graphmend_codemod.project.catching import catching_modules
 from graphmend_codemod.rules.framework.examples import Example
-from graphmend_codemod.rules.framework.registry import all_rules, rule_by_code
+from graphmend_codemod.rules.framework.registry import all_rules
 from tests.project.tools import index_of
 from tests.tools.fixes import embedded, fixed, fixed_among
 
@@ -374,8 +374,7 @@ class Outer(nn.Module):
 
 
 def _first_example(code: str) -> str:
-    rule = rule_by_code(code)
-    assert rule is not None
+    rule = next(each for each in all_rules() if each.code == code)
     example = next(each for each in rule.examples if isinstance(each, Example))
     return embedded(example.before, example.setup)
 

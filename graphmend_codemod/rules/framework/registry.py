@@ -28,12 +28,6 @@ def all_rules() -> tuple[Rule, ...]:
 
 
 @cache
-def rule_by_code(code: str) -> Rule | None:
-    """The rule with this code, or None."""
-    return next((rule for rule in all_rules() if rule.code == code), None)
-
-
-@cache
 def rule_in(module: str) -> Rule:
     """The rule of one module, which is named as in `rules`: `guards.gm301_tensor_guard`."""
     rule: Rule = importlib.import_module(f"{rules.__name__}.{module}").rule
