@@ -80,9 +80,9 @@ class ModuleMemory:
             given: Sequence[ast.expr] = ()
             if isinstance(part, ast.Call):
                 given = self._effect(function, part).keeps
-            elif isinstance(part, ast.Assign) and not all(isinstance(each, ast.Name) for each in part.targets):
-                plain = all(isinstance(each, (ast.Name, ast.Tuple, ast.List)) for each in part.targets)
-                given = () if plain else [part.value]
+            elif isinstance(part, ast.Assign):
+                names = all(isinstance(each, (ast.Name, ast.Tuple, ast.List)) for each in part.targets)
+                given = () if names else [part.value]
             elif isinstance(part, (ast.Yield, ast.YieldFrom)) and part.value is not None:
                 given = [part.value]
             yield from ((name, part) for each in given for name in self.sources(function, each))

@@ -12,7 +12,16 @@ import ast
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import all_names, is_name, is_size, is_within, last_name, mentions, stores_name
+from graphmend_codemod.analysis.patterns import (
+    all_names,
+    is_name,
+    is_size,
+    is_within,
+    last_name,
+    mentions,
+    rebinds,
+    stores_name,
+)
 from graphmend_codemod.analysis.patterns import root_of as owner_of
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk
 from graphmend_codemod.analysis.speculation import reads_loudly, short
@@ -194,7 +203,7 @@ class _Built:
 
     def _changes(self, statement: ast.stmt, name: str) -> bool:
         """True where a statement binds the name, or writes into what it holds."""
-        if any(stores_name(part, name) for part in walk(statement)):
+        if rebinds(statement, name):
             return True
         for part in walk(statement):
             if isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load) and root_of(part) == name:

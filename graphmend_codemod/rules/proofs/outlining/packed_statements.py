@@ -16,6 +16,7 @@ from graphmend_codemod.analysis.patterns import (
     is_none,
     is_not,
     last_name,
+    mentions,
     same,
 )
 from graphmend_codemod.analysis.scope import walk
@@ -135,7 +136,7 @@ def only(statement: ast.stmt, test: ast.expr | None) -> ast.stmt:
 
 def _is_apart(site: Site, statement: ast.stmt, name: str) -> bool:
     """True for assignments to names, also under a test, that change nothing else and do not touch a packed sequence."""
-    if any(is_name(part, name) for part in walk(statement)):
+    if mentions(statement, name):
         return False
     if isinstance(statement, ast.If):
         inside = (*statement.body, *statement.orelse)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.calls import keyword
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_not, other_side
+from graphmend_codemod.analysis.patterns import is_attribute, is_not, mentions, other_side
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
@@ -392,9 +392,5 @@ def _is_float(site: Site, node: ast.expr, names: int = 3) -> bool:
         return site.resolve(node.func) == "builtins.float" or is_known_float(site, node)
     if not isinstance(node, ast.Name) or not names:
         return False
-    values = [each for each in assigned(site, node.id) if not _reads(each, node.id)]
+    values = [each for each in assigned(site, node.id) if not mentions(each, node.id)]
     return bool(values) and all(_is_float(site, each, names - 1) for each in values)
-
-
-def _reads(node: ast.expr, name: str) -> bool:
-    return any(is_name(part, name) for part in ast.walk(node))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation, torch_api
-from graphmend_codemod.analysis.patterns import is_attribute, is_name
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_within
 from graphmend_codemod.analysis.scope import Outline, children
 from graphmend_codemod.project.summary.candidates import (
     ANSWERS,
@@ -233,7 +233,7 @@ def decided(site: Site, node: ast.BoolOp | ast.Compare | ast.UnaryOp) -> Untrace
     What a test of its own decides by has rules.
     """
     statement = site.place.statement
-    if isinstance(statement, _BRANCHES) or any(_holds(each, node) for each in _tests(site, statement)):
+    if isinstance(statement, _BRANCHES) or any(is_within(node, each) for each in _tests(site, statement)):
         return None
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         return None
@@ -257,7 +257,3 @@ def _tests(site: Site, statement: ast.stmt) -> list[ast.expr]:
     """The conditions of conditional expressions and comprehensions, which are judged as such."""
     found = [each.test for each in ast.walk(statement) if isinstance(each, ast.IfExp)]
     return [*found, *(test for each in site.evaluator.scope.outline.comprehensions for test in each.ifs)]
-
-
-def _holds(test: ast.expr, node: ast.expr) -> bool:
-    return any(each is node for each in ast.walk(test))
