@@ -136,3 +136,22 @@ def test_generators_and_the_ends_of_with_statements_write_later(body: str) -> No
     after = "\n    @contextlib.contextmanager\n    def after(self, t):\n        yield\n        t.mul_(2)\n"
     source = f"import contextlib\n{_HEAD}\n\n{model('pass', body)}{after}"
     assert fixed(source)[0] == source
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "z = self.count\nif x.sum() > 0:\n    z = z * 2\nbump(self)",
+        "y = y * self.count\nif y.isnan().any():\n    raise ValueError('nan')\nbump(self)\nz = y",
+    ],
+)
+def test_a_function_that_gets_the_instance_writes_its_tensors(tmp_path: Path, body: str) -> None:
+    bump = "def bump(module):\n    module.count.add_(1)\n"
+    text = model("self.register_buffer('count', torch.ones(2, 3))", body)
+    for source, others in {
+        f"{_HEAD}from other import bump\n\n\n{text}": {"other.py": bump},
+        f"{_HEAD}\n\n{bump}\n\n{text}": {},
+    }.items():
+        after = fixed_among(tmp_path, source, others)[0]
+        # A check joins two graphs: without gradients nothing needs what was written.
+        assert after == source or "not torch.is_grad_enabled()" in after

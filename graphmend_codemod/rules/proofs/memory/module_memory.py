@@ -18,6 +18,7 @@ from graphmend_codemod.analysis.scope import SCOPES, dotted, parameter_names, wa
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import layers_called
+from graphmend_codemod.rules.proofs.memory.instance_writes import written_of_instance
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 from graphmend_codemod.rules.proofs.memory.stores import (
     Store,
@@ -152,7 +153,7 @@ class ModuleMemory:
         if not isinstance(node, ast.Call):
             return set()
         given = {name for each in self._effect(function, node).writes for name in self.sources(function, each)}
-        return given | self._written_by_method(function, node)
+        return given | self._written_by_method(function, node) | written_of_instance(self, function, node)
 
     def _written_by_method(self, function: Definition, call: ast.Call) -> set[str]:
         """The attributes into whose tensors a method may write, as its caller spells them."""
@@ -165,15 +166,15 @@ class ModuleMemory:
             return set()
         method = isinstance(called, ast.Attribute) and called.attr == callee.node.name
         owner = dotted(called.value if method else called)  # type: ignore[attr-defined]
-        return {f"{owner}{name.removeprefix('self')}" for name in self._written_attributes(callee) if owner}
+        return {f"{owner}{name.removeprefix('self')}" for name in self.written_of(callee) if owner}
 
-    def _written_attributes(self, function: Definition) -> set[str]:
-        """`self.x` for each attribute into whose tensor a method may write, `self` for any."""
-        key = (function.qualname, function.node.lineno, "attributes")
+    def written_of(self, function: Definition, root: str = "self") -> set[str]:
+        """`self.x` for each attribute of a parameter into whose tensor a function may write, `self` for any."""
+        key = (function.qualname, function.node.lineno, f"attributes of {root}")
         if key not in self._asked:
-            self._asked[key] = {"self"}  # what a recursion gets to see
+            self._asked[key] = {root}  # what a recursion gets to see
             written = self._written_at_start(function)
-            self._asked[key] = {name for name in written if name.partition(".")[0] == "self"}
+            self._asked[key] = {name for name in written if name.partition(".")[0] == root}
         return self._asked[key]
 
     def _effect(self, function: Definition, call: ast.Call) -> Effect:
@@ -363,8 +364,7 @@ class ModuleMemory:
         self, _: Definition, blocks: Blocks, statement: ast.stmt, name: str
     ) -> list[ast.Assign | None] | None:
         """The assignments of which one bound a name where a statement begins, as `Blocks.bindings_before` has them."""
-        root = name.partition(".")[0]
-        return blocks.bindings_before(statement, root) if root != "self" else None
+        return blocks.bindings_before(statement, root) if (root := name.partition(".")[0]) != "self" else None
 
     def connected(self, function: Definition, links: Sequence[Link], names: Collection[str]) -> set[str]:
         """Names that may share memory with some names by way of assignments."""

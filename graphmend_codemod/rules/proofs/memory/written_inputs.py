@@ -30,6 +30,7 @@ from graphmend_codemod.rules.proofs.memory.given_writes import (
     writes_given,
 )
 from graphmend_codemod.rules.proofs.memory.held_tensors import held_name
+from graphmend_codemod.rules.proofs.memory.instance_writes import hands_instance
 from graphmend_codemod.rules.proofs.memory.other_callers import callers
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 
@@ -55,7 +56,7 @@ def spoiled(site: Site, *, whole: bool = False, copied: bool = False, repeats: b
     writes whole tensors.
     """
     scope, at = site.evaluator.scope, site.place.statement
-    if not writes_given(site.source.text) and "." in site.function:
+    if not writes_given(site.source.text) and "." in site.function and not hands_instance(site.source.text):
         return None  # most files: in the others each function is looked at, and what other files call
     calls = calls_in(site.source.text)
     function = calls.at(scope.node.lineno) or Definition(site.function, scope.node)
