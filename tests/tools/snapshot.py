@@ -140,11 +140,12 @@ class Snapshots:
 
 def _bytes(plain: torch.Tensor) -> bytes:
     """The elements' bytes in order; every NaN is the same NaN, -0.0 is not 0.0."""
-    kept = plain.resolve_conj().resolve_neg().contiguous()
+    # What has one element or none counts as contiguous, whatever its strides are: a copy has plain ones.
+    kept = plain.resolve_conj().clone(memory_format=torch.contiguous_format)
     if kept.is_complex():
         kept = torch.view_as_real(kept)
     if kept.is_floating_point() and (missing := torch.isnan(kept)).any():
-        kept = kept.masked_fill(missing, torch.nan)
+        kept[missing] = torch.nan
     return bytes(kept.reshape(-1).view(torch.uint8).numpy().tobytes())
 
 

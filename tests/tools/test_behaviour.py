@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from tests.tools.behaviour import EVERY_SCENARIO, FEW_SCENARIOS, behaves, differences
 from tests.tools.observe import Scenario
+from tests.tools.snapshot import Snapshots
 
 HEADER = """
 import logging
@@ -174,3 +176,9 @@ def test_inputs_that_are_one_tensor_are_tried() -> None:
 def test_a_module_that_fails_to_load_is_an_error_not_a_difference() -> None:
     with pytest.raises(NameError):
         behaves("missing\n", "missing\n", INPUTS, scenarios=EVERY_SCENARIO[:1])
+
+
+@pytest.mark.parametrize("size", [(0,), (1,), (1, 0), (3,)])
+def test_a_snapshot_takes_tensors_of_any_strides(size: tuple[int, ...]) -> None:
+    spread = torch.zeros(1, dtype=torch.int64).as_strided(size, (0,) * len(size))
+    assert Snapshots().of(spread).data == Snapshots().of(torch.zeros(size, dtype=torch.int64)).data
