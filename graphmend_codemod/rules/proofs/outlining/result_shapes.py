@@ -20,6 +20,7 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import def_line
 from graphmend_codemod.rules.proofs.outlining.eager_parts import is_compile_path
 from graphmend_codemod.rules.proofs.outlining.shape_parts import (
     READ_DATA,
+    asks_tensor,
     assignments_in,
     head_of,
     is_container,
@@ -283,7 +284,10 @@ class ResultShapes:
     def _is_static(self, node: ast.expr, statement: ast.stmt) -> bool:
         """True for a test that Python decides: it asks for a number, a word, None, a type, or a shape."""
         site = self._site.at(statement)
-        if site is None or reads_data(site, node):
+        if site is None or reads_data(site, node) or self._is_unsized(node):
+            return False
+        chosen = [part for part in walk(node) if isinstance(part, ast.Subscript) and not self._is_plain(site, part)]
+        if chosen or any(asks_tensor(site, part) for part in walk(node)):
             return False
         if isinstance(node, ast.BoolOp):
             return all(self._is_static(part, statement) for part in node.values)
@@ -311,7 +315,7 @@ class ResultShapes:
                 like = isinstance(part.func, ast.Attribute) and part.func.attr.endswith("_like")
                 if unsized and not like and not self._is_elementwise(part):
                     raise NotProven(f"the shape of a result may depend on `{speculation.short(part)}`")
-            if isinstance(part, (ast.Lambda, ast.Await, ast.NamedExpr)):
+            if isinstance(part, (ast.Lambda, ast.Await, ast.NamedExpr)) or asks_tensor(site, part):
                 raise NotProven(f"the shape of a result may depend on `{speculation.short(part)}`")
 
     def _settled(self, node: ast.expr) -> set[int]:

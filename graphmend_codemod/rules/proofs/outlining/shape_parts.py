@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import is_name, stored_names
+from graphmend_codemod.analysis.patterns import is_name, is_not, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk
 from graphmend_codemod.rules.framework.site import Site
 
@@ -75,6 +75,32 @@ def reads_data(site: Site, node: ast.expr) -> bool:
         or (site.resolve(each.func) in _NUMBERS and not all(site.value(given).is_python for given in each.args))
         for each in calls
     )
+
+
+def asks_tensor(site: Site, node: ast.AST) -> bool:
+    """True for what may ask a tensor for its truth, which none without data has: `x.any() and y`, `not x`,
+    `0 < x < 1`, `a if x > 0 else b`, `x in found`. A name of unknown kind counts as none: the header asks for that."""
+    asked = (
+        each for each in _asked_for_truth(node) if not isinstance(each, (ast.BoolOp, ast.IfExp)) and not is_not(each)
+    )
+    return any(
+        site.value(each).is_tensor or not (site.value(each).is_python or isinstance(each, (ast.Name, ast.Attribute)))
+        for each in asked
+    )
+
+
+def _asked_for_truth(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.BoolOp):
+        return node.values[:-1]
+    if is_not(node):
+        return [node.operand]
+    if isinstance(node, ast.IfExp):
+        return [node.test]
+    if isinstance(node, ast.comprehension):
+        return node.ifs
+    searches = isinstance(node, ast.Compare) and any(isinstance(each, (ast.In, ast.NotIn)) for each in node.ops)
+    chained = isinstance(node, ast.Compare) and len(node.ops) > 1
+    return [node.left, *node.comparators] if searches or chained else []  # type: ignore[attr-defined]
 
 
 def head_of(node: ast.stmt) -> ast.AST:

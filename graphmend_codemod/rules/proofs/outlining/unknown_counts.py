@@ -102,7 +102,7 @@ def _asked_of(site: Site, nodes: Collection[ast.expr], numbers: Collection[ast.e
             rows.names |= stored_names(walk(each))
         elif rows.is_number(each.value):
             rows.numbers |= stored_names(walk(each))
-    found = None if site.no_grad else _powers(scope, rows)
+    found = None if site.no_grad else _powers(site, scope, rows)
     for call in (part for part in walk_scope(scope) if isinstance(part, ast.Call)):
         name = last_name(call.func)
         owner = call.func.value if isinstance(call.func, ast.Attribute) and site.resolve(call.func) is None else None
@@ -119,12 +119,15 @@ def _asked_of(site: Site, nodes: Collection[ast.expr], numbers: Collection[ast.e
     return found
 
 
-def _powers(scope: ast.AST, rows: _Rows) -> _Asks | None:
+def _powers(site: Site, scope: ast.AST, rows: _Rows) -> _Asks | None:
     """`x ** n` and `x.pow(n)`, whose gradient asks for the number."""
     for part in walk_scope(scope):
-        power = isinstance(part, ast.BinOp) and isinstance(part.op, ast.Pow) and not rows.is_number(part.left)
-        if power and rows.is_number(part.right):  # type: ignore[attr-defined]
-            return _Asks(f"`{short(part)}` is a power, and its gradient cannot be compiled", True)
+        power = part if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Pow) else None
+        if power is None or not rows.is_number(power.right):
+            continue
+        if site.value(power.left).is_tensor or not rows.is_number(power.left):  # `x = x ** n` gives `x` the number
+            return _Asks(f"`{short(power)}` is a power, and its gradient cannot be compiled", True)
+    for part in walk_scope(scope):
         if isinstance(part, ast.Call) and last_name(part.func) == "pow" and rows.takes_number(part.args):
             return _Asks(f"`{short(part)}` is a power, and its gradient cannot be compiled", True)
     return None

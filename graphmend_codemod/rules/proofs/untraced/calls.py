@@ -33,8 +33,9 @@ READS = {"item": "a Python scalar", "tolist": "a Python list", "numpy": "a NumPy
 _CASTS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.range"})
 SIZED = frozenset("arange zeros ones empty full rand randn".split())
 RESHAPES = frozenset("new_zeros new_ones new_empty new_full view reshape expand repeat narrow permute tile".split())
-_TAKES_SIZES = SIZED | RESHAPES | {"pad", "interpolate", "one_hot", "split", "tensor_split", "topk"}
+_TAKES_SIZES = SIZED | RESHAPES | {"pad", "interpolate", "one_hot", "split", "topk"}
 _DRAWS_ARRAYS = frozenset("normal rand randint randn random random_sample uniform".split())
+_AS_NUMBERS = "manually pass them as numbers of Python, or build masks from them"
 _TRACED_DRAWS = _DRAWS_ARRAYS | {"choice", "shuffle", "sample", "seed"}
 """Functions of `np.random` that Dynamo traces; the result is a tensor, and no number."""
 
@@ -42,6 +43,10 @@ _TRACED_DRAWS = _DRAWS_ARRAYS | {"choice", "shuffle", "sample", "seed"}
 def found(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`mask.nonzero()`, `torch.where(mask)`, `torch.unique(x)`."""
     name = torch_api.torch_function(called)
+    if getattr(node.func, "attr", "") == "tensor_split":
+        places = node.args[(name is not None) : 1 + (name is not None)]
+        read = bool(places) and site.value(places[0]).is_tensor
+        return Untraced(node, "splits at places that a tensor tells (device sync)", _AS_NUMBERS) if read else None
     if name == "repeat_interleave" or getattr(node.func, "attr", "") == "repeat_interleave":
         return _repeated(site, node, name)
     if called is None and isinstance(node.func, ast.Attribute) and node.func.attr in FINDS:
@@ -142,8 +147,6 @@ def sizes(node: ast.Call, called: str | None) -> Iterator[ast.expr]:
         given = [*node.args[position : position + 1], *(word.value for word in node.keywords if word.arg == "k")]
     elif method == "split":
         given = [each.elt for each in node.args if isinstance(each, ast.ListComp)]
-    elif method == "tensor_split":
-        given = node.args[0 if name is None else 1 :][:1]
     elif name is None and method in RESHAPES:
         given = node.args[:1] if method == "new_full" else node.args
     for each in given:
