@@ -64,3 +64,39 @@ def test_one_that_python_decides_is(body: str) -> None:
 def test_an_exponent_that_data_tells_is_for_code_without_gradients(body: str) -> None:
     text, _ = fixed(_FORM.replace("BODY", body), opaque=True)
     assert "is_compiling() and not torch.is_grad_enabled()" in text
+
+
+_WHOLE = """
+import torch
+
+
+def computed(x: torch.Tensor):
+    total = torch.zeros(())
+    for row in x:
+        if row.sum() > 0:
+            total += row.sum()
+    return total
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(()))
+
+    def added(self, x: torch.Tensor):
+        total = torch.zeros(())
+        for row in x:
+            if row.sum() > 0:
+                total += row.sum() * self.scale
+        return total
+
+    def forward(self, x: torch.Tensor):
+        return CALLED * 2
+"""
+
+
+@pytest.mark.parametrize("called", ["computed(x)", "self.added(x)"])
+def test_where_no_empty_result_can_be_made_the_graph_breaks(called: str) -> None:
+    text, _ = fixed(_WHOLE.replace("CALLED", called), opaque=True)
+    assert "    return [total]" in text
+    compiles(text.replace("    return [total]", "    return [total + int(total)]"), _INPUTS, strict=False, state=False)

@@ -155,6 +155,7 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
 
         def call(tensors, sizes, floats, form, number, autocast, again=False):
             owner, device, tensors = owners.get(number), tensors[0].device, iter(tensors)
+            run = torch.compiler.disable(code)  # where the graph broke at the operator, Dynamo would go on inside of it
             given = list(unpacked(tensors, sizes, floats, form, number))
             if shapes is None:
                 given[0] = given[0].clone()
@@ -164,7 +165,7 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
                 raise RuntimeError(text.format("`, `".join(parts), type(owner).__name__))
             with around(device, autocast) if again or autocast is not None else contextlib.nullcontext():
                 if owner is None or (not again and all(new is own for _, new, own in held)):
-                    return list(flat(code(owner, *given)))
+                    return list(flat(run(owner, *given)))
                 changed = {id(each): each.clone() for each in owner.buffers()} if again else {}
                 changed.update((id(own), new) for _, new, own in held)
                 try:  # other threads look at the module itself meanwhile
@@ -172,9 +173,9 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
                 except LookupError:
                     alike = None
                 if alike is not None:
-                    return list(flat(code(alike, *given)))
+                    return list(flat(run(alike, *given)))
                 whole = torch.nn.ModuleDict({"owner": owner})
-                whole.forward = functools.partial(code, owner)
+                whole.forward = functools.partial(run, owner)
                 state = {f"owner.{path}": new for path, new, _ in held if "." not in path}
                 for path, module in whole.named_modules():  # each once: torch does not put back one that it swaps twice
                     for each in (module.named_parameters, module.named_buffers):

@@ -63,7 +63,8 @@ def _one_update(*names: str, changed: int):
             stand_in = object.__new__(type(owner()))  # with the tensors of the graph
             vars(stand_in).update({{**vars(owner()), **dict(zip(names, held))}})
             kinds, devices = [(each.shape, each.dtype) for each in held], [each.device for each in held]
-            method(stand_in, *[next(tensors) if each is ... else each for each in others])
+            eager = torch.compiler.disable(method)  # where the graph broke here, Dynamo would go on inside of it
+            eager(stand_in, *[next(tensors) if each is ... else each for each in others])
             if kinds != [(each.shape, each.dtype) for each in held]:
                 raise RuntimeError("compiled code gives no tensor of a module another shape or dtype")
             return [each.to(device) for each, device in zip(held[:changed], devices)]
