@@ -222,7 +222,7 @@ def test_a_caller_that_catches_is_seen_by_the_next_run(guarded: Path) -> None:
 
 
 def test_a_fix_that_leaves_what_leads_where_is_followed_by_another(guarded: Path, searches: list[str]) -> None:
-    more = GUARD.replace("        return x + 1\n", "        if x.sum() > 0:\n            x = x * 2\n        return x\n")
+    more = GUARD.replace("        return", "        if x.sum() > 0:\n            x = x * 2\n        return")
     (guarded / "layer.py").write_text(GUARDED + GUARD)
     assert fix(guarded) == ["GM301"]
     (guarded / "layer.py").write_text(GUARDED + more)

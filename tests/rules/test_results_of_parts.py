@@ -155,3 +155,31 @@ def test_a_function_that_gets_the_instance_writes_its_tensors(tmp_path: Path, bo
         after = fixed_among(tmp_path, source, others)[0]
         # A check joins two graphs: without gradients nothing needs what was written.
         assert after == source or "not torch.is_grad_enabled()" in after
+
+
+_WRITES = """
+from torch import nn
+
+from model import Part
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+
+    def forward(self, x):
+        y = self.part(x)
+        y.add_(1)
+        return x + y
+"""
+
+
+def test_nobody_else_has_what_a_part_is_given_new(tmp_path: Path) -> None:
+    part = "    def clamped(self, x):\n        if x.isinf().any():\n            x = x.clamp(-9.0, 9.0)\n        return x\n\n"
+    for number, given in enumerate(("x * 2.0", "x")):
+        (tmp_path / str(number)).mkdir()
+        source = f"import torch\nfrom torch import nn\n\n\nclass Part(nn.Module):\n{part}"
+        source += f"    def forward(self, x: torch.Tensor):\n        return self.clamped({given})\n"
+        after, told = fixed_among(tmp_path / str(number), source, {"outer.py": _WRITES})
+        assert ("is_compiling" in after) is (number == 0), told
