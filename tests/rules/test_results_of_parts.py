@@ -176,7 +176,9 @@ class Outer(nn.Module):
 
 
 def test_nobody_else_has_what_a_part_is_given_new(tmp_path: Path) -> None:
-    part = "    def clamped(self, x):\n        if x.isinf().any():\n            x = x.clamp(-9.0, 9.0)\n        return x\n\n"
+    part = (
+        "    def clamped(self, x):\n        if x.isinf().any():\n            x = x.clamp(-9, 9)\n        return x\n\n"
+    )
     for number, given in enumerate(("x * 2.0", "x")):
         (tmp_path / str(number)).mkdir()
         source = f"import torch\nfrom torch import nn\n\n\nclass Part(nn.Module):\n{part}"
