@@ -317,14 +317,13 @@ class SharedMemory(ModuleMemory):
             raise NotProven(f"`{told}` in `{caller.qualname}` tells its result from another tensor")
         if any(each.writes for each in self._of_other_layers(caller, call)):
             raise NotProven(f"a layer in `{short(call)}` works in place")
-        if not any(self.sources(caller, each) for each in all_given(call)):
-            return  # all that it is given is new, and nothing else leads there
+        new = not any(self.sources(caller, each) for each in all_given(call))  # nothing that a caller has leads there
         if targets:
             self.demand_no_write(caller, statement, names | targets)
         elif isinstance(statement, ast.Return) and statement.value is call:
             self.demand_no_write(caller, statement, names)
-            self.demand_no_write_above(caller)
-        elif not is_operand(statement, call):
+            self.demand_no_write_above(caller, known_alone=new)
+        elif not new and not is_operand(statement, call):
             raise NotProven(f"the result of `{short(call)}` is not assigned to a variable")
 
 
