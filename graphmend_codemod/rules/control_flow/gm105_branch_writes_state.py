@@ -155,7 +155,9 @@ def _demand_unwritten(site: Site, node: ast.If) -> None:
         if fact is not None and fact.kind is AttributeKind.PARAMETER:
             raise NotProven(f"`self.{name}` is a parameter, and `torch.where` returns a tensor that is none")
     if site.keeps_graph(ast.Name(each, ast.Load()) for each in sorted(names)):
-        raise NotProven("`torch.where` without gradients would return a tensor that needs none, where eager mode keeps one that does")
+        raise NotProven(
+            "`torch.where` would return a tensor without a gradient, where eager mode keeps one that has it"
+        )
     if names and calls_in(site.source.text).at(site.evaluator.scope.node.lineno) is not None:
         demand_no_write(site, node, names)
 
