@@ -7,7 +7,7 @@ import re
 
 from graphmend_codemod.analysis import gradients, torch_api
 from graphmend_codemod.analysis.scope import Scope, walk_scope
-from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.core.findings import CompilePath, Edit, Original
 from graphmend_codemod.engine.never_taken import header_conditions, taken
 from graphmend_codemod.engine.other_breaks import asks_for_compiler
 from graphmend_codemod.engine.saved_masks import saved
@@ -29,12 +29,40 @@ def applicable(diagnostic: Diagnostic, rule: Rule, site: Site, reached: ReachedF
             "manually guard the call where a compiled model of yours does"
         )
         return diagnostic._replace(edit=None, declined=reason)
+    diagnostic = _calling_torch_so(diagnostic, site)
     diagnostic = _uncaught(
         _uncontradicted(_within_target(_without_private_names(diagnostic, site), site), site), rule, site
     )
     diagnostic = _outside_inference(_outside_handlers(diagnostic, site), site)
     diagnostic = saved(_in_short_loops(bound(taken(diagnostic, site), site), site), rule, site)
     return scriptable(_asking_once(_importable(diagnostic, site), site), site)
+
+
+_STRING_OR_TORCH = re.compile(
+    r"(?s:\"{3}.*?\"{3})|\"(?:\\\\.|[^\"\\\\\n])*\"|'(?:\\\\.|[^'\\\\\n])*'|#[^\n]*|(?<![\w.])(?P<torch>torch)\b(?!\s*=[^=])"
+)
+
+
+def _calling_torch_so(diagnostic: Diagnostic, site: Site) -> Diagnostic:
+    """The diagnostic with the name in its edit that this module gives to torch: `import torch as th`."""
+    edit, name = diagnostic.edit, site.torch
+    if edit is None or name is None or name == "torch":
+        return diagnostic
+
+    def spelled(text: str) -> str:
+        return _STRING_OR_TORCH.sub(lambda found: name if found["torch"] else found[0], text)
+
+    def part(each: str | Original) -> str | Original:
+        if isinstance(each, CompilePath):
+            return CompilePath(spelled(each), tuple(map(spelled, each.conditions)), each.negated)
+        return spelled(each) if isinstance(each, str) else each
+
+    edit = edit._replace(
+        replacements=tuple(each._replace(parts=tuple(map(part, each.parts))) for each in edit.replacements),
+        imports=tuple(each for each in edit.imports if each != "torch"),
+        helpers=tuple(each._replace(source=spelled(each.source)) for each in edit.helpers),
+    )
+    return diagnostic._replace(edit=edit)
 
 
 _PRIVATE = r"__\w*[^\W_](?!\w)"

@@ -131,7 +131,8 @@ def _with_lists(functions: list[FunctionSummary], tree: ast.Module, text: str) -
     from graphmend_codemod.analysis.callgraph import ModuleCalls
     from graphmend_codemod.analysis.list_provenance import origins  # costs a hook 8 ms, and few files need it
 
-    found = origins(text, lambda: ModuleCalls(tree), lambda name: name)
+    # Whatever the file calls torch: what the note leads to asks what the names mean.
+    found = origins(text, lambda: ModuleCalls(tree), lambda name: f"torch.{name.rpartition('.')[2]}")
     if found is None:
         return functions
     listed = found.functions

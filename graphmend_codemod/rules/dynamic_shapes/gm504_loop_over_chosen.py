@@ -37,7 +37,7 @@ from graphmend_codemod.rules.framework.reasons import AS_OPERATOR, NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import loop_outlining
-from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, head, naming, tensor
+from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING, decorator, head, tensor
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.loop_arguments import without_gradient
 from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes
@@ -130,7 +130,7 @@ def edit(site: Site, function: FunctionNode) -> Edit:
         tests += without_gradient(site.torch, name)
     path = path_before_body(site, _COMMENT, tests, f"{operator}({', '.join(names)})")
     helpers = (
-        naming(site),
+        NAMING,
         Helper(operator, _operator(site, function, names, shapes, operator), after=(function.name, "_operator_name")),
         Helper(fake, _fake(site, names, shapes, operator, fake), after=(function.name, operator)),
     )

@@ -166,7 +166,7 @@ class _Gradient:
             raise NotProven("TorchScript compiles the function, or `torch` may not be bound where it runs")
         self._check(self._between, last)
         replacements = [self._made(self._between), *map(self._taken, self._calls)]
-        helpers = [Helper(name, text.replace("torch", site.torch or "torch"), shared=True) for name, text in _HELPERS]
+        helpers = [Helper(name, text, shared=True) for name, text in _HELPERS]
         return Edit(tuple(replacements), site.imports, tuple(helpers[: 2 if self.parts else 1]), since="func.vjp")
 
     @property

@@ -17,7 +17,7 @@ from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.rules.framework.edits import path_before_body
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import call, calling, naming, operator_name
+from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING, call, calling, operator_name
 from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
 from graphmend_codemod.rules.proofs.outlining.texts.arrays import ARRAY_OPERATOR, FITS
 
@@ -83,7 +83,7 @@ def _helpers(
     name = function.name
     made = calling(operator, f"_array_operator(like={empty})", "*given", name, f"return {name}(*given)")
     return (
-        naming(site),
+        NAMING,
         Helper("_fits_arrays", FITS, shared=True),
         Helper("_array_operator", ARRAY_OPERATOR, after=("_operator_name", "_fits_arrays"), shared=True),
         Helper(empty, "\n".join([f"def {empty}({given}):", *(f"    {line}" for line in like)]), after=(function.name,)),

@@ -14,7 +14,7 @@ from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.rules.framework.edits import asks_compiler, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
+from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING, decorator
 from graphmend_codemod.rules.proofs.outlining.texts import assignments as texts
 
 _SOLVES = "scipy.optimize.linear_sum_assignment"
@@ -68,4 +68,4 @@ def _helpers(site: Site, stacks: bool) -> tuple[Helper, ...]:
     }
     if stacks:
         made["_stacked_in_graph"] = texts.STACKED
-    return (naming(site), *(Helper(name, text.strip("\n"), shared=True) for name, text in made.items()))
+    return (NAMING, *(Helper(name, text.strip("\n"), shared=True) for name, text in made.items()))

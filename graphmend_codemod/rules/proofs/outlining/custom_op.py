@@ -18,7 +18,9 @@ from graphmend_codemod.rules.proofs.outlining.texts import chosen
 from graphmend_codemod.rules.proofs.outlining.texts import functions as of_functions
 from graphmend_codemod.rules.proofs.outlining.texts.layers import FITS, ONE_OPERATOR, PLAIN
 
-_NAMING = '''\
+NAMING = Helper(
+    "_operator_name",
+    '''\
 def _operator_name(name: str) -> str:
     """The full name of an operator: no other has it, whatever this module is called and however often it is loaded."""
     space = "".join(each if each.isascii() and each.isalnum() else f"_{ord(each)}_" for each in f"in_{__name__}")
@@ -26,7 +28,11 @@ def _operator_name(name: str) -> str:
     while hasattr(getattr(torch.ops, space), free):
         number += 1
         free = f"{name}_{number}"
-    return f"{space}::{free}"'''
+    return f"{space}::{free}"''',
+    shared=True,
+    since="library.custom_op",
+)
+"""The function that operators of a file get their names from; it has to come before them in an edit."""
 _TAG = "cudagraph_unsafe"
 _TAGGED_SINCE = (2, 9)
 
@@ -57,16 +63,10 @@ def tensor(site: Site, name: str) -> Argument:
     return Argument(name, "Tensor", f"{site.torch}.Tensor", name)
 
 
-def naming(site: Site) -> Helper:
-    """The function that operators of a file get their names from; it has to come before them in an edit."""
-    source = _NAMING if site.torch == "torch" else _NAMING.replace("torch.ops", f"{site.torch}.ops")
-    return Helper("_operator_name", source, shared=True, since="library.custom_op")
-
-
 def one_operator(site: Site, *between: Helper) -> tuple[Helper, ...]:
     """The functions that make an operator of a function of the file; `between` come before the last one."""
     return (
-        naming(site),
+        NAMING,
         Helper("_holds_plain_parts", PLAIN, shared=True),
         Helper("_fits_an_operator", FITS, after=("_holds_plain_parts",), shared=True, since="compiler.is_exporting"),
         *between,
@@ -268,7 +268,7 @@ def functions(site: Site, *, gradient: bool) -> tuple[Helper, ...]:
     name = "_function_operator" if gradient else "_value_operator"
     text = chosen(of_functions.FUNCTION_OPERATOR, *features).replace("_function_operator", name)
     return (
-        naming(site),
+        NAMING,
         Helper("_is_transformed", of_functions.TRANSFORMED, shared=True),
         Helper(
             "_fits_a_function",

@@ -16,7 +16,7 @@ from graphmend_codemod.rules.framework.edits import asks_compiler, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.deciding_operands import only_tested, truth_of
-from graphmend_codemod.rules.proofs.outlining.custom_op import naming
+from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING
 from graphmend_codemod.rules.proofs.outlining.texts.arrays import ARRAY_OPERATOR, DRAWN, FITS, LIKE_DRAWN
 
 _FROM_0_TO_1 = frozenset({"numpy.random.random", "numpy.random.rand", "numpy.random.random_sample"})
@@ -49,7 +49,7 @@ def edit(site: Site, statement: ast.stmt, between: tuple[float, float]) -> Edit:
     _demand_only_compared(site, target.id)
     line = f"{target.id} = _uniform_in_graph({between[0]}, {between[1]})"
     helpers = (
-        naming(site),
+        NAMING,
         Helper("_fits_arrays", FITS, shared=True),
         Helper("_array_operator", ARRAY_OPERATOR, after=("_operator_name", "_fits_arrays"), shared=True),
         Helper("_uniform_like", LIKE_DRAWN, shared=True),

@@ -21,6 +21,7 @@ from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
+    NAMING,
     Argument,
     call,
     decorator,
@@ -29,7 +30,6 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import (
     demand_own_names,
     head,
     moved,
-    naming,
     test,
 )
 from graphmend_codemod.rules.proofs.outlining.loop_arguments import Arguments, made_before
@@ -124,7 +124,7 @@ def edit(site: Site, filling: Filling) -> Edit:
     replacement = Replacement(site.span(node), (site.call(f"{name}(", given),))
     after = definition_before(site)
     helpers = (
-        naming(site),
+        NAMING,
         Helper(name, _function(site, filling, arguments, name, operator), after=after),
         Helper(operator, _operator(site, filling, arguments, name, operator), after=(*after, name, "_operator_name")),
     )

@@ -23,7 +23,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
 from graphmend_codemod.rules.proofs.memory.initialised_state import owning
 from graphmend_codemod.rules.proofs.outlining import single_process
-from graphmend_codemod.rules.proofs.outlining.custom_op import calling, decorator, naming, operator_name
+from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING, calling, decorator, operator_name
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.texts import updates as texts
 
@@ -206,7 +206,7 @@ def _helpers(site: Site) -> tuple[Helper, ...]:
     made = texts.UPDATE.format(operator="\n".join(f"        {line}" for line in lines))
     fits, apart = texts.FITS.split("\n\n\n")
     return (
-        naming(site),
+        NAMING,
         Helper("_are_apart", apart, shared=True),
         Helper("_fits_an_update", fits, after=("_are_apart",), shared=True, since="compiler.is_exporting"),
         Helper("_one_update", made, after=("_operator_name",), shared=True),

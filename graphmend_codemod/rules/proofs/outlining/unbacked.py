@@ -16,7 +16,7 @@ from graphmend_codemod.core.findings import Helper, Original, Span
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.number_read import plain_number
 from graphmend_codemod.rules.proofs.outlining.chosen_in_graph import found_by, indexed
-from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
+from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING, decorator
 from graphmend_codemod.rules.proofs.outlining.fractions_read import has_fraction, whole_at_trace
 from graphmend_codemod.rules.proofs.outlining.kept_statistics import only_kept
 from graphmend_codemod.rules.proofs.outlining.skipped_code import condition_to_skip
@@ -133,7 +133,7 @@ def rewritten(site: Site, statement: ast.stmt, found: Captured, deeper: int) -> 
 def helpers(site: Site, names: set[str]) -> tuple[Helper, ...]:
     """What these functions of the module need, themselves included."""
     needed = names | {other for name in names for other in TEXTS[name][1]}
-    found = [naming(site)]
+    found = [NAMING]
     for name, (text, _) in TEXTS.items():
         if name in needed:
             lines = decorator(site, name.strip("_"), SCHEMAS[name]) if name in SCHEMAS else []
@@ -357,7 +357,7 @@ def kept(site: Site, node: ast.expr) -> Kept | None:
     words["operator"] = "\n".join(decorator(site, f"{name.strip('_')}_as_operator", schema))
     operator, fake, called_as = (f"{name}_{part}" for part in ("as_operator", "fake", "in_graph"))
     helpers = (
-        naming(site),
+        NAMING,
         Helper(operator, KEPT.format(**words).strip("\n"), after=("_operator_name",), shared=True),
         Helper(
             fake,

@@ -56,9 +56,7 @@ def helpers_in(site: Site, body: str) -> tuple[Helper, ...]:
     called = [name for name in _HELPERS if f"{name}(" in body]
     called += ["_mean_under"] if "_mean_of_some" in called and "_mean_under" not in called else []
     return tuple(
-        Helper(name, text.strip("\n").replace("torch.", f"{site.torch}."), after=after, shared=True)
-        for name, text in _HELPERS.items()
-        if name in called
+        Helper(name, text.strip("\n"), after=after, shared=True) for name, text in _HELPERS.items() if name in called
     )
 
 

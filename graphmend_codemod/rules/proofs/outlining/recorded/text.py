@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement
 from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
-from graphmend_codemod.rules.proofs.outlining.custom_op import call, definition_before, moved, naming, operator_name
+from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING, call, definition_before, moved, operator_name
 from graphmend_codemod.rules.proofs.outlining.recorded.facts import tensors_of
 from graphmend_codemod.rules.proofs.outlining.recorded.moments import ARRAY, AUTOCAST, RESULT, TENSOR, Fact
 from graphmend_codemod.rules.proofs.outlining.recorded.region import Region
@@ -99,7 +99,7 @@ class _Text:
 
     def _helpers(self, given: Sequence[str]) -> Iterator[Helper]:
         site, name = self._site, self._operator
-        yield naming(site)
+        yield NAMING
         if self._filled:
             yield Helper("_are_made", texts.MADE, shared=True)
         if any(len({each[4] for each in one.facts} | {0}) == 2 for one in self._region.modules()):
