@@ -22,6 +22,8 @@ _PYTHON_TYPES = frozenset(
         "builtins.str",
     }
 )
+_SHAPED = re.compile(r"^jaxtyping\.(\w+)\[(.*)\]$|^torchtyping\.TensorType\[.*\]$", re.DOTALL)
+"""Annotations that say a shape and a dtype: `Float[Tensor, "batch 3"]`, `TensorType["batch"]`."""
 _WRAPPERS = re.compile(r"^(?:typing\.|typing_extensions\.)?(Optional|Union|Annotated|Final)\[(.*)\]$", re.DOTALL)
 
 
@@ -46,6 +48,9 @@ def alternatives(annotation: str) -> tuple[str, ...]:
     annotation = annotation.strip().strip("'\"").strip()
     if len(parts := split_top(annotation, "|")) > 1:
         return tuple(member for part in parts for member in alternatives(part))
+    if (shaped := _SHAPED.match(annotation)) is not None:
+        member = split_top(shaped[2], ",")[0] if shaped[1] else "torch.Tensor"
+        return ("torch.BoolTensor",) if (shaped[1], member) == ("Bool", "torch.Tensor") else alternatives(member)
     match = _WRAPPERS.match(annotation)
     if match is None:
         return (annotation,)

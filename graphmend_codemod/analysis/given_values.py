@@ -11,6 +11,7 @@ from graphmend_codemod.analysis.likely_tensors import guessed_parameters
 from graphmend_codemod.analysis.patterns import is_none
 from graphmend_codemod.analysis.scope import FunctionNode, Scope, defaults_of, parameters
 from graphmend_codemod.analysis.values import UNKNOWN, ValueKind, python
+from graphmend_codemod.project.index.type_aliases import type_alias
 
 
 def given_values(scope: Scope, evaluator: Evaluator, likely: Mapping[str, bool]) -> Env:
@@ -47,7 +48,8 @@ def annotation_text(evaluator: Evaluator, node: ast.expr) -> str:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return f"{annotation_text(evaluator, node.left)} | {annotation_text(evaluator, node.right)}"
     if isinstance(node, (ast.Name, ast.Attribute)):
-        return evaluator.resolve(node, {}) or ast.unparse(node)
+        meant = evaluator.resolve(node, {})
+        return ast.unparse(node) if meant is None else type_alias(evaluator.scope.index, meant) or meant
     return ast.unparse(node)
 
 

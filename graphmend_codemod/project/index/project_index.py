@@ -18,6 +18,7 @@ from graphmend_codemod.project.index.facts import (
     merge,
 )
 from graphmend_codemod.project.index.modules import PackageLayout
+from graphmend_codemod.project.index.type_aliases import type_alias
 from graphmend_codemod.project.index.whole_project import Others, ProjectView, WholeProject, homes
 from graphmend_codemod.project.summary.candidates import COUNT
 from graphmend_codemod.project.summary.check_functions import CHECKS
@@ -275,7 +276,7 @@ class ProjectIndex(Definitions):
         def resolved(match: re.Match[str]) -> str:
             name = match.group()
             found = self.scoped(module, function, name.rstrip("."))
-            return found.removeprefix("builtins.") if found else name
+            return type_alias(self, found) or found.removeprefix("builtins.") if found else name
 
         return _NAME.sub(resolved, text)
 
