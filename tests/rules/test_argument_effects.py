@@ -100,6 +100,19 @@ def test_what_only_reads_may_be_left_out(said: str) -> None:
     assert "    if not torch.compiler.is_compiling():" in fixed(_MODEL.replace("{said}", said))[0]
 
 
+@pytest.mark.parametrize("said", ["self", "f'{self!r}'", "[self]", "self.part", "str(self.part)"])
+@pytest.mark.parametrize("acts", [True, False])
+def test_a_layer_shows_what_its_extra_repr_does(said: str, acts: bool) -> None:
+    body = "self.calls += 1\n        " if acts else ""
+    shows = f"\n    def extra_repr(self):\n        {body}return str(self.calls)\n\n    def forward"
+    source = _MODEL.replace("{said}", f"print({said})").replace("\n    def forward", shows)
+    source = source.replace("self.calls = 0\n", "self.calls = 0\n        self.part = nn.Linear(2, 2)\n", 1)
+    if acts:
+        declined(source, because="in its arguments would not run")
+    else:
+        assert "is_compiling" in fixed(source)[0]
+
+
 def test_a_property_of_another_file_counts(tmp_path: Path) -> None:
     said = 'logger.info("%s %s", x.shape, other.total)'
     (tmp_path / "model.py").write_text(_MODEL.replace("{said}", said))

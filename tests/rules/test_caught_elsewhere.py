@@ -264,6 +264,36 @@ def test_others_let_it_through(tmp_path: Path, body: str) -> None:
     assert _finding(tmp_path, body) == ""
 
 
+_STEPS = """
+import contextlib
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    {mark}
+    def steps(self, x: torch.Tensor):
+        if (x < 0).any():
+            raise ValueError("negative")
+        yield x
+
+    def forward(self, x):
+        steps = self.steps(x)
+        {taken}
+"""
+
+
+def test_a_generator_raises_where_its_elements_are_taken() -> None:
+    taken = "try:\n            return sum(steps)\n        except ValueError:\n            return x"
+    source = _STEPS.format(mark="", taken=taken)
+    after, result = fixed(source)
+    assert after == source
+    assert any("is a generator" in (each.declined or "") for each in result.remaining)
+    manager = _STEPS.format(mark="@contextlib.contextmanager", taken="with steps:\n            return x")
+    assert "_assert_async" in fixed(manager)[0]
+
+
 def test_a_function_that_calls_only_its_own_is_given_nothing_that_it_calls(tmp_path: Path) -> None:
     installer = """
 def required(name):

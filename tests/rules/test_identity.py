@@ -113,3 +113,46 @@ def test_a_parameter_stays_one() -> None:
 )
 def test_what_a_branch_leaves_alone_keeps_its_graph(body: str) -> None:
     assert "and not x.requires_grad" in fixed(model(body))[0]
+
+
+_SELECT = "y = x.tanh()\nif x.sum() > 0:\n    y = y * 2\n"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "held = [y]\nreturn y * (3 if held[0] is x else 1)",
+        "a, b = y, x\nreturn y * (3 if a is not b else 1)",
+        "self.kept = y\nreturn y * (3 if self.kept is x else 1)",
+        "return y * (3 if any(each is x for each in (y,)) else 1)",
+        "held = []\nheld.append(y)\nfor each in held:\n    if each is x:\n        return y\nreturn x",
+        "return y * len({x, y})",
+        "known = {x: 2}\nreturn y * (2 if y in known else 1)",
+        "return y * [id(each) for each in (x, y)].count(id(x))",
+        "return y * (3 if is_same(y, x) else 1)",
+        "return y * (3 if first_is([y], x) else 1)",
+    ],
+)
+def test_whoever_has_it_in_a_list_or_gets_it_may_ask_which_tensor_it_is(told: str) -> None:
+    asks = (
+        "def is_same(a, b):\n    return a is b\n\n\ndef first_is(some, b):\n    return some[0] is b\n\n\nclass Model("
+    )
+    source = model(_SELECT + told).replace("class Model(", asks)
+    after, result = fixed(source)
+    assert after == source
+    assert any("tells one tensor" in (finding.declined or "") for finding in result.remaining), result.remaining
+
+
+def test_who_asks_which_tensor_something_else_is_hinders_nothing() -> None:
+    told = "held = [x, y * 1]\nsame = held[0] is self.first or id(x) in {id(each) for each in (x, self.scale)}"
+    assert "torch.where" in fixed(model(f"{_SELECT}{told.replace('y * 1', 'x')}\nreturn y, same"))[0]
+
+
+@pytest.mark.parametrize("told", ["held = [z]\nreturn held[0] is y", "return len({y, z})"])
+def test_callers_may_have_a_result_in_a_list_and_ask(told: str) -> None:
+    source = model("y = x.tanh()\nz = self.part(y)\n" + told)
+    part = (
+        "    def part(self, y: torch.Tensor):\n        if y.sum() > 0:\n            return y * 2\n        return y\n\n"
+    )
+    source = source.replace("    def forward(", part + "    def forward(")
+    assert fixed(source)[0] == source

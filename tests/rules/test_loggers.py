@@ -193,3 +193,20 @@ def test_a_method_of_the_project_that_does_more_than_tell_is_no_message(body: st
         declined(source, because="`info` of this logger is code of the project")
     else:
         assert "is_compiling" in fixed(source)[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "left"),
+    [
+        ("def process(self, msg, kwargs)", "Counting.told += 1\n        return msg, kwargs", True),
+        ("def log(self, level, msg, *args)", "Counting.told += 1", True),
+        ("def filter(self, record)", "SEEN.append(record)", True),
+        ("def process(self, msg, kwargs)", "kwargs['extra'] = {}\n        return f'[{msg}]', kwargs", False),
+    ],
+)
+def test_what_each_message_of_a_logger_goes_through_counts_as_well(method: str, body: str, left: bool) -> None:
+    source = _OWN.replace("def info(self, text, *args)", method).replace("{body}", body)
+    if left:
+        declined(source, because="of this logger is code of the project")
+    else:
+        assert "is_compiling" in fixed(source)[0]

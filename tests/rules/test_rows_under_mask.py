@@ -337,6 +337,17 @@ def test_what_may_have_another_shape_or_change_the_mask_is_declined(value: str) 
     assert fixed(source, select=("GM510",))[0] == source
 
 
+@pytest.mark.parametrize("around", ["", "if mask.any():\n    "])
+@pytest.mark.parametrize("change", ["mask[0]", "same = mask; same[0]", "view = mask.t(); view[0]", "mask.data"])
+def test_a_mask_that_changes_between_its_uses_is_declined(change: str, around: str) -> None:
+    inner = "    " if around else ""
+    text = f"{around}rows = torch.exp(x[mask])\n{inner}{change} = False\n{inner}z[mask] = rows"
+    source = embedded(text, _IN_PLACE)
+    assert fixed(source, select=("GM510",))[0] == source
+    other = embedded(text.replace(f"{change} = False\n{inner}", ""), _IN_PLACE)
+    assert "_write_under" in fixed(other, select=("GM510",))[0]
+
+
 def test_of_a_mask_turned_round_the_header_asks_what_it_asks_of_the_mask() -> None:
     source = """
 import torch

@@ -27,7 +27,7 @@ _READ_IN_PROPERTIES = HARMLESS_METHODS | frozenset(
     rsplit partition rpartition is_alive warn warn_once warning warning_once""".split()
 )
 _ASKED = HARMLESS_METHODS | frozenset(
-    "__getattr__ __getattribute__ __getitem__ __len__ __str__ __repr__ __format__ __bool__ __iter__".split()
+    "__getattr__ __getattribute__ __getitem__ __len__ __str__ __repr__ __format__ __bool__ __iter__ extra_repr".split()
 )
 _WRITES = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.Delete)
 

@@ -60,7 +60,7 @@ from graphmend_codemod.rules.proofs.conditions.condition import (
 )
 from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
 from graphmend_codemod.rules.proofs.conditions.trace_time_conditions import asked_of_bytes, tensor_checks
-from graphmend_codemod.rules.proofs.exceptions import message_of, swallowing
+from graphmend_codemod.rules.proofs.exceptions import caught_above, message_of, swallowing
 from graphmend_codemod.rules.proofs.logging.log_calls import find_log_call, why_it_is_read
 from graphmend_codemod.rules.proofs.logging.log_guard import effect, without_messages
 from graphmend_codemod.rules.proofs.untraced import places as untraced
@@ -243,8 +243,7 @@ def _place_is_bad(site: Site, why: str | None = None) -> str | None:
         return f"the check is inside `with {manager}`, which may catch its exception; move it above the `with`"
     if why is not None:
         return why
-    scope = site.evaluator.scope
-    catcher = scope.index.caught(site.summary.path, site.function, scope.node.lineno)
+    catcher = caught_above(site)
     if catcher is not None:
         return f"its exception may be caught: {catcher}; check before that call"
     if site.settings.guards == "advice":

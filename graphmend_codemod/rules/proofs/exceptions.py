@@ -6,7 +6,7 @@ import ast
 import re
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import all_given, stores_name
+from graphmend_codemod.analysis.patterns import all_given, last_name, stores_name
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -35,7 +35,15 @@ def caught(site: Site) -> str | None:
     manager = swallowing(site)
     if manager is not None:
         return f"`with {manager}` around it"
+    return caught_above(site)
+
+
+def caught_above(site: Site) -> str | None:
+    """What may catch it around a call that leads to the function of a site, or around a step of a generator."""
     scope = site.evaluator.scope
+    made = any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in walk_scope(scope.node))
+    if made and not any(last_name(each) == "contextmanager" for each in scope.node.decorator_list):
+        return f"`{site.function}` is a generator, which raises where its elements are taken"
     return scope.index.caught(site.summary.path, site.function, scope.node.lineno)
 
 

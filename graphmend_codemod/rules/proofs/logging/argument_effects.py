@@ -77,6 +77,9 @@ def _is_loud_object(site: Site, node: ast.expr) -> bool:
     """True for an instance of a class of the project that acts when it is shown, or asked for an element."""
     made = site.value(node.value if isinstance(node, ast.Subscript) else node).instance_of
     facts = site.evaluator.scope.index.class_facts(made) if made is not None else None
+    layer = facts is not None or str(made).startswith("torch.nn.")
+    if layer and not isinstance(node, ast.Subscript) and site.evaluator.scope.index.is_loud("extra_repr"):
+        return True  # a layer shows those that it holds
     if facts is None:
         return False
     asked = ("__getitem__",) if isinstance(node, ast.Subscript) else _SHOWN_BY

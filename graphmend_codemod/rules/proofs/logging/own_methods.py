@@ -6,7 +6,7 @@ import ast
 
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import last_name
-from graphmend_codemod.analysis.scope import dotted, walk
+from graphmend_codemod.analysis.scope import dotted, parameter_names, walk
 from graphmend_codemod.analysis.torch_api import name_set
 from graphmend_codemod.project.summary.quiet import HARMLESS_BUILTINS, HARMLESS_METHODS
 from graphmend_codemod.rules.framework.site import Site
@@ -16,6 +16,8 @@ LOG_METHODS = name_set(
     warning_advice"""
 )
 _TELLS = LOG_METHODS | HARMLESS_BUILTINS | HARMLESS_METHODS | {"super", "_log", "isEnabledFor", "setdefault"}
+_RUN_BY_ALL = ("process", "log", "_log", "handle", "filter", "makeRecord", "callHandlers")
+"""Methods of loggers and adapters that each message goes through."""
 _CHANGES = (ast.Global, ast.Nonlocal, ast.Delete, ast.Await, ast.Yield, ast.YieldFrom, ast.Raise)
 
 
@@ -30,22 +32,32 @@ def acts_itself(site: Site, call: ast.Call) -> str | None:
         fact = index.global_fact(home, name)
         made = fact.callee if fact is not None else None
     facts = index.class_facts(made) if made is not None else None
-    method = facts.methods.get(last_name(call.func)) if facts is not None else None
-    if method is None:
-        return None
+    names = (last_name(call.func), *_RUN_BY_ALL) if facts is not None else ()
+    methods = [facts.methods[name] for name in names if facts is not None and name in facts.methods]
+    return next((reason for each in methods if (reason := _does_what_else(site, each)) is not None), None)
+
+
+def _does_what_else(site: Site, method: str) -> str | None:
+    """The reason where a method of the project does more than tell."""
     from graphmend_codemod.rules.proofs.untraced.other_files import defined  # few loggers are of the project
 
+    index = site.evaluator.scope.index
     inside = method.removeprefix(f"{site.summary.name}.")
     here = (each for each in calls_in(site.source.text).definitions.values() if each.qualname == inside)
     found = next(here, None) or next(iter((defined(index, method) or ())[1:]), None)
-    if found is not None and not any(_does_more(part) for each in found.node.body for part in walk(each)):
+    own = parameter_names(found.node) - {"self"} if found is not None else set()
+    if found is not None and not any(_does_more(part, own) for each in found.node.body for part in walk(each)):
         return None
     return f"`{method.rpartition('.')[2]}` of this logger is code of the project, which may do more than tell"
 
 
-def _does_more(node: ast.AST) -> bool:
+def _does_more(node: ast.AST, own: set[str]) -> bool:
+    """True for what lasts; `own` are the parameters, which nobody else has: `kwargs["extra"] = {}`."""
     if isinstance(node, ast.Call):
-        return last_name(node.func) not in _TELLS
-    if isinstance(node, (ast.Attribute, ast.Subscript)):
+        changed = node.func.value if isinstance(node.func, ast.Attribute) else node
+        return last_name(node.func) not in _TELLS and not (isinstance(changed, ast.Name) and changed.id in own)
+    if isinstance(node, ast.Subscript):
+        return not isinstance(node.ctx, ast.Load) and not (isinstance(node.value, ast.Name) and node.value.id in own)
+    if isinstance(node, ast.Attribute):
         return not isinstance(node.ctx, ast.Load)
     return isinstance(node, _CHANGES)

@@ -7,46 +7,151 @@ somebody gave the old one would tell.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
 from graphmend_codemod.analysis.patterns import all_given, elements_of, is_name, last_name
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.own_methods import LOG_METHODS
 from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory
 
 _SHOWS_MEMORY = frozenset({"data_ptr", "untyped_storage", "storage", "is_set_to"})
+_OF_TWO = frozenset({"id", "is_", "is_not"})
+_ASKS_WHICH = _OF_TWO | {"count", "get", "index", "pop", "remove"}
+_HAND_ON = frozenset("copy dict enumerate get items iter list next pop popitem reversed set tuple values zip".split())
+_PUTS = frozenset("add append appendleft extend insert setdefault update".split())
+_DISPLAYS = (
+    ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.ListComp,
+    ast.GeneratorExp, ast.SetComp, ast.keyword,
+)  # fmt: skip
 _SHOWS_LAYOUT = frozenset({"is_contiguous", "stride", "storage_offset", "as_strided"})
 _HELD_BY_TENSORS = frozenset({"data", "grad", "names", "requires_grad"})
 """What code assigns to a tensor that is no attribute of its own."""
 _CLASSES_OF_TENSORS = frozenset({"Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"})
 _OF_EACH_TENSOR = frozenset("device dim dtype grad is_cuda is_nested is_sparse ndim requires_grad shape size".split())
+Meant = Callable[[ast.expr], bool]
 
 
-def asked(tree: ast.AST, meant: Callable[[ast.expr], bool], marks: Collection[str] = ()) -> str | None:
+def asked(tree: ast.AST, meant: Meant, marks: Collection[str] = (), calls: ModuleCalls | None = None) -> str | None:
     """The text of `a is b` or `id(a)` in `tree` where `a` is one of the expressions that are `meant`; None if none is.
 
     So it is for `getattr(a, "tag", 1)`, for `a.tag`, read or assigned, where that is one of the `marks`, and for
     `isinstance(a, nn.Parameter)`: a new tensor has no such attributes, and is no parameter. Comparisons with constants,
-    `a is None`, tell nothing of an object.
+    `a is None`, tell nothing of an object. In a function, `a` may also be what a list or another name holds, and a
+    function of the module that gets it may ask, where `calls` are given.
     """
-    for node in walk(tree):
-        sides: list[ast.expr] = []
-        if isinstance(node, ast.Compare) and any(isinstance(sign, (ast.Is, ast.IsNot)) for sign in node.ops):
-            sides = [node.left, *node.comparators]
-            if any(isinstance(each, ast.Constant) for each in sides):
-                continue
-        elif isinstance(node, ast.Call) and is_name(node.func, "id"):
-            sides = node.args
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SHOWS_MEMORY:
-            sides = [node.func.value, *node.args]
-        else:
-            sides = _own_of(node, marks)
-        if any(map(meant, sides)):
-            return speculation.short(node)
-    return None
+    questions = [(node, sides) for node in walk(tree) if (sides := _asked_of(node, marks))]
+    found = next((node for node, sides in questions if any(map(meant, sides))), None)
+    if found is not None or not isinstance(tree, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return None if found is None else speculation.short(found)
+    handed = [] if calls is None else _asked_by_callees(calls, tree, marks)
+    if not questions and not handed:
+        return None  # most functions
+    holds = _holding(tree, meant)
+    return next((speculation.short(node) for node, sides in (*questions, *handed) if any(map(holds, sides))), None)
+
+
+def _asked_of(node: ast.AST, marks: Collection[str]) -> list[ast.expr]:
+    """The expressions of whose objects a node asks."""
+    if isinstance(node, ast.Compare) and any(isinstance(sign, (ast.Is, ast.IsNot)) for sign in node.ops):
+        sides = [node.left, *node.comparators]
+        return [] if any(isinstance(each, ast.Constant) for each in sides) else sides
+    if isinstance(node, ast.Compare):
+        return [node.left] if isinstance(node.ops[0], (ast.In, ast.NotIn)) else []
+    if isinstance(node, (ast.Set, ast.Dict)):  # whose elements and keys are found by what they are
+        return node.elts if isinstance(node, ast.Set) else [each for each in node.keys if each is not None]
+    if isinstance(node, ast.Call) and (name := last_name(node.func)) in _ASKS_WHICH:
+        return node.args if name in _OF_TWO else node.args[:1]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SHOWS_MEMORY:
+        return [node.func.value, *node.args]
+    return _own_of(node, marks)
+
+
+def _asked_by_callees(
+    calls: ModuleCalls, function: FunctionNode, marks: Collection[str]
+) -> list[tuple[ast.AST, list[ast.expr]]]:
+    """The calls of functions of the module that ask which object a parameter is, with what they get for it."""
+    caller = calls.at(function.lineno)
+    found: list[tuple[ast.AST, list[ast.expr]]] = []
+    for node in walk(function) if caller is not None else ():
+        callee = calls.callee(caller, node) if caller is not None and isinstance(node, ast.Call) else None
+        if callee is not None and isinstance(node, ast.Call):
+            wanted = calls.remembered(
+                "asked", (callee.key, frozenset(marks)), partial(_asked_parameters, callee, marks)
+            )
+            found.append((node, [each for name, each in callee.arguments(node).items() if name in wanted]))
+    return found
+
+
+def _asked_parameters(callee: Definition, marks: Collection[str]) -> frozenset[str]:
+    """The parameters of whose objects a function asks."""
+    if not any(_asked_of(node, marks) for node in walk(callee.node)):
+        return frozenset()
+    return frozenset(name for name in callee.parameters if asked(callee.node, partial(_names, name), marks) is not None)
+
+
+def _names(name: str, node: ast.expr) -> bool:
+    return is_name(node, name)
+
+
+def _holding(function: FunctionNode, meant: Meant) -> Meant:
+    """Whether an expression may be one of the objects that are meant, or a container that holds one."""
+    names: set[str] = set()
+
+    def holds(node: ast.expr) -> bool:
+        return any(meant(each) or dotted(each) in names for each in _objects(node))
+
+    bindings = [each for node in walk(function) for each in _bindings(node)]
+    known = -1
+    while known < len(names):
+        known = len(names)
+        names |= {name for name, value in bindings if name not in names and holds(value)}
+    return holds
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """The names that a node binds to what an expression holds, and the lists that it puts it into."""
+    pairs: list[tuple[ast.expr, ast.expr]] = []
+    if isinstance(node, ast.Assign):
+        pairs = [(target, node.value) for target in node.targets]
+    elif isinstance(node, (ast.NamedExpr, ast.AugAssign)):
+        pairs = [(node.target, node.value)]
+    elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
+        pairs = [(node.target, node.iter)]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PUTS:
+        pairs = [(node.func.value, each) for each in all_given(node)]
+    for target, value in pairs:
+        for each in _objects(target):
+            if (name := dotted(each)) is not None:
+                yield name, value
+
+
+def _objects(node: ast.expr) -> Iterator[ast.expr]:
+    """The expressions whose objects another one is or has in it: `a` and `b` for `[a, (b, c + d)]`."""
+    todo: list[ast.AST] = [node]
+    for each in todo:
+        if isinstance(each, ast.Call):
+            yield each
+            handed = last_name(each.func) in _HAND_ON
+            todo += (
+                [*all_given(each), *([each.func.value] if isinstance(each.func, ast.Attribute) else [])]
+                if handed
+                else []
+            )
+        elif isinstance(each, ast.Subscript):
+            yield each
+            todo.append(each.value)
+        elif isinstance(each, _DISPLAYS) or (isinstance(each, ast.BinOp) and _is_list(each.left, each.right)):
+            todo += [part for part in ast.iter_child_nodes(each) if isinstance(part, (ast.expr, ast.keyword))]
+        elif isinstance(each, ast.expr):
+            yield each
+
+
+def _is_list(*nodes: ast.expr) -> bool:
+    return any(isinstance(each, (ast.List, ast.Tuple)) for each in nodes)
 
 
 def _own_of(node: ast.AST, marks: Collection[str]) -> list[ast.expr]:
@@ -91,8 +196,10 @@ def layout_asked_of_names(site: Site, names: Iterable[str]) -> str | None:
 def asked_of_names(site: Site, names: Iterable[str]) -> str | None:
     """The place in the function where the object behind one of these names is asked for; None if there is none."""
     wanted = frozenset(names)
-    marks = marks_of(site.source.text)
-    return asked(site.evaluator.scope.node, lambda side: isinstance(side, ast.Name) and side.id in wanted, marks)
+    marks, calls = marks_of(site.source.text), calls_in(site.source.text)
+    own = calls.at(site.evaluator.scope.node.lineno)  # as the calls spell it, whose lines are the same
+    function = own.node if own is not None else site.evaluator.scope.node
+    return asked(function, lambda side: isinstance(side, ast.Name) and side.id in wanted, marks, calls)
 
 
 def why_attributes_must_stay(site: Site, attributes: Iterable[str]) -> str | None:

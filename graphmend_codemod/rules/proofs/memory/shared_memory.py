@@ -313,7 +313,7 @@ class SharedMemory(ModuleMemory):
         statement, targets = blocks_of(self.calls, caller).statement_of(call), assigned_names(caller, call)
         names = all_names(call) - {"self"}
         marks = marks_of(self.site.source.text)
-        if (told := asked(caller.node, partial(is_result, call, targets), marks)) is not None:
+        if (told := asked(caller.node, partial(is_result, call, targets), marks, self.calls)) is not None:
             raise NotProven(f"`{told}` in `{caller.qualname}` tells its result from another tensor")
         if any(each.writes for each in self._of_other_layers(caller, call)):
             raise NotProven(f"a layer in `{short(call)}` works in place")

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.patterns import elements_of
-from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import CompilePath, Edit, Original, Replacement
@@ -25,6 +25,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
 from graphmend_codemod.rules.proofs.masks.devices import on_one_device
+from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write
 from graphmend_codemod.rules.proofs.rowwise.chosen_zeros import zero_is_chosen
 from graphmend_codemod.rules.proofs.rowwise.masked_losses import REDUCTIONS, MaskedLosses
 from graphmend_codemod.rules.proofs.rowwise.row_helpers import helpers_in
@@ -237,8 +238,19 @@ class Rewriter(MaskedLosses):
         margin = "\n" + "    " * (1 + self.level)
         return self.site.call(before, arguments, deeper=1 + self.level).replace(margin, "\n")
 
+    def demand_mask_stays(self, statements: Sequence[ast.stmt]) -> None:
+        """NotRowwise where a statement may write into the mask, which the last of them asks once more."""
+        parts = (part for part in walk_in_layers(self.mask) if isinstance(part, (ast.Name, ast.Attribute)))
+        names = {text for part in parts if (text := dotted(part)) is not None} - {"self"}
+        try:
+            if len(statements) > 1:
+                demand_no_write(self.site, statements[0], names, set(), statements[:-1])
+        except NotProven as why:
+            raise NotRowwise(str(why)) from why
+
     def edit(self, statements: Sequence[ast.stmt]) -> Edit:
         """The statements with what was written for them in front."""
+        self.demand_mask_stays(statements)
         site, body = self.site, self.path("if")
         whole = site.span(statements[0]).through(site.span(statements[-1]))
         parts = (body + "\nelse:\n    ", Original(whole, 1))

@@ -54,6 +54,7 @@ class _SkippedRows(Rewriter):
     def before(self, node: ast.If, static: Sequence[ast.expr]) -> Edit:
         site = self.site
         self._follow(node.body)
+        self.demand_mask_stays(node.body)
         path = self.path("elif" if site.is_elif(node) else "if", list(map(site.operand_of_and, static)))
         return before_if(site, node, (path,))._replace(helpers=helpers_in(site, path))
 
