@@ -9,6 +9,17 @@ from graphmend_codemod.analysis.patterns import elements_of, is_whole
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.evidence import may_be_mask
 
+_ASKED = frozenset({"return_inverse", "return_counts", "dim"})
+_COUNT: dict[str | None, tuple[int, frozenset[str]]] = {
+    "unique": (2, _ASKED | {"sorted"}),
+    "unique_consecutive": (1, _ASKED),
+    "bincount": (3, frozenset({"weights", "minlength"})),
+}
+"""How many arguments without a name these may get, and which with one.
+
+`torch.unique_consecutive(x, False, True)` gives an empty tensor for the counts (torch 2.13), so flags need their names.
+"""
+
 
 def found_by(site: Site, node: ast.Call, name: str | None, owner: ast.expr | None) -> str | None:
     """`nonzero`, and what is spelled otherwise and is the same."""
@@ -19,6 +30,12 @@ def found_by(site: Site, node: ast.Call, name: str | None, owner: ast.expr | Non
     as_tuple = words.pop("as_tuple", None)
     if name == "masked_select" and len(operands) == 2 and not words:
         return f"_masked_select_in_graph({', '.join(map(site.text, operands))})"
+    if name in _COUNT and as_tuple is None:
+        most, named = _COUNT[name]
+        if not operands or len(operands) > most or not named >= set(words):
+            return None
+        given = [*map(site.text, operands), *(f"{word}={site.text(value)}" for word, value in words.items())]
+        return f"_{name}_in_graph({', '.join(given)})"
     if name == "repeat_interleave":
         return _repeated(site, operands, words) if as_tuple is None else None
     known = as_tuple is None or isinstance(as_tuple, ast.Constant)

@@ -36,14 +36,17 @@ from graphmend_codemod.rules.proofs.untraced.evidence import is_number
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 from graphmend_codemod.rules.proofs.untraced.subscripts import bounds
 
-_CHOOSES = re.compile("_(places|nonzero|masked_select|repeated|repeats)_")
+_CHOOSES = re.compile("_(places|nonzero|masked_select|repeated|repeats|unique|unique_consecutive|bincount)_")
 _READS = {"item": "_number_in_graph", "tolist": "_numbers_in_graph"}
 _CASTS = frozenset({"builtins.int"})
 _SINCE = {
     "_nonzero_fake": "_library.fake_impl.allocate_size",
     "_repeats_fake": "_library.fake_impl.allocate_size",
+    "_unique_fake": "_library.fake_impl.allocate_size",
+    "_bincount_fake": "_library.fake_impl.allocate_size",
     "_fraction_fake": "utils._sympy.functions.FloatPow",
 }
+_WHOLE = ("torch.int", "torch.uint", BOOL, "bool:")
 _HOW_LARGE = frozenset({"shape", "size", "numel"})
 _ONCE = (ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 
@@ -115,7 +118,17 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     asked += [each for some in boxes for each in some.conditions]
     needed = [*(helpers(site, names) if names else ()), *(each for some in boxes for each in some.helpers)]
     conditions = tuple(dict.fromkeys([*passed, *asked, *off]))
-    return Captured(first, reason, tuple(written), tuple(dict.fromkeys(needed)), conditions, bool(off))
+    alone = bool(off) or any(_breaks_for_a_gradient(site, node, text) for node, text in written)
+    return Captured(first, reason, tuple(written), tuple(dict.fromkeys(needed)), conditions, alone)
+
+
+def _breaks_for_a_gradient(site: Site, node: ast.expr, text: str) -> bool:
+    """True for `torch.unique(x)` of what may need a gradient, which eager mode has none for: the graph breaks there."""
+    if not text.startswith(("_unique_", "_bincount_")) or not isinstance(node, ast.Call):
+        return False
+    owner = node.func.value if isinstance(node.func, ast.Attribute) and site.resolve(node.func) is None else None
+    given = [*([owner] if owner is not None else []), *node.args, *(word.value for word in node.keywords)]
+    return not all((value := site.value(each)).is_python or (value.dtype or "").startswith(_WHOLE) for each in given)
 
 
 def rewritten(site: Site, statement: ast.stmt, found: Captured, deeper: int) -> Iterator[str | Original]:

@@ -6,6 +6,10 @@ Nothing is imported here: the rules that ask whether a function is one of these 
 SCHEMAS = {
     "_nonzero_as_operator": "(Tensor x) -> Tensor",
     "_repeats_as_operator": "(Tensor repeats) -> Tensor",
+    "_unique_as_operator": (
+        "(Tensor x, bool sorted, bool inverse, bool counts, int? dim, bool consecutive) -> (Tensor, Tensor, Tensor)"
+    ),
+    "_bincount_as_operator": "(Tensor x, Tensor? weights, SymInt minlength) -> Tensor",
     "_number_as_operator": "(Tensor x) -> SymInt",
     "_fraction_as_operator": "(Tensor x) -> (SymInt, SymInt, SymInt, SymInt)",
 }
@@ -62,6 +66,72 @@ def _repeated_in_graph(x, repeats, dim=None):
     elif repeats.shape[0] != x.shape[dim]:
         return {torch}.repeat_interleave(x, repeats, dim)
     return x.index_select(dim, _repeats_as_operator(repeats))
+'''
+_UNIQUE = '''
+{operator}
+def _unique_as_operator(x, sorted, inverse, counts, dim, consecutive):
+    """What `torch.unique` gives: how many values there are is a symbol in the graph of torch.compile."""
+    if consecutive:
+        found = {torch}.unique_consecutive(x, return_inverse=inverse, return_counts=counts, dim=dim)
+    else:
+        found = {torch}.unique(x, sorted, return_inverse=inverse, return_counts=counts, dim=dim)
+    values, *more = found if isinstance(found, tuple) else (found,)
+    more = [more.pop(0) if asked else x.new_empty(0, dtype={torch}.int64) for asked in (inverse, counts)]
+    return values.contiguous(), *more
+'''
+_UNIQUE_FAKE = """
+@_unique_as_operator.register_fake
+def _unique_fake(x, sorted, inverse, counts, dim, consecutive):
+    empty = any(type(each) is int and each == 0 for each in x.shape)
+    size = 0 if empty else {torch}._library.fake_impl.allocate_size({torch}.library.get_ctx()._shape_env, 0, None)
+    shape, places = [size], list(x.shape)
+    if dim is not None:
+        shape, places = list(x.shape), [x.shape[dim]]
+        shape[dim] = size
+    found = (places if inverse else [0], [size] if counts else [0])
+    return x.new_empty(shape), *(x.new_empty(each, dtype={torch}.int64) for each in found)
+"""
+_UNIQUE_IN_GRAPH = '''
+def _unique_in_graph(x, sorted=True, return_inverse=False, return_counts=False, dim=None, consecutive=False):
+    """`torch.unique(x)` in a form that torch.compile keeps in one graph. Eager mode has no gradient for it."""
+    plain = isinstance(x, {torch}.Tensor) and (dim is None or x.dim() > 0)
+    if not plain or ({torch}.is_grad_enabled() and x.requires_grad):
+        asked = {{"return_inverse": return_inverse, "return_counts": return_counts, "dim": dim}}
+        return {torch}.unique_consecutive(x, **asked) if consecutive else {torch}.unique(x, sorted, **asked)
+    found = _unique_as_operator(x, sorted, return_inverse, return_counts, dim, consecutive)
+    asked = [each for each, is_asked in zip(found, (True, return_inverse, return_counts)) if is_asked]
+    return asked[0] if len(asked) == 1 else tuple(asked)
+'''
+_CONSECUTIVE = '''
+def _unique_consecutive_in_graph(x, **asked):
+    """`torch.unique_consecutive(x)` in a form that torch.compile keeps in one graph."""
+    return _unique_in_graph(x, consecutive=True, **asked)
+'''
+_BINCOUNT = '''
+{operator}
+def _bincount_as_operator(x, weights, minlength):
+    """`torch.bincount(x)`: how long it is is a symbol in the graph of torch.compile."""
+    return {torch}.bincount(x, weights, minlength)
+'''
+_BINCOUNT_FAKE = """
+@_bincount_as_operator.register_fake
+def _bincount_fake(x, weights, minlength):
+    if type(x.shape[0]) is int and x.shape[0] == 0:
+        size = minlength
+    else:
+        least = minlength if type(minlength) is int else 0
+        size = {torch}._library.fake_impl.allocate_size({torch}.library.get_ctx()._shape_env, least, None)
+    if weights is None:
+        return x.new_empty((size,), dtype={torch}.int64)
+    return x.new_empty((size,), dtype={torch}.float32 if weights.dtype == {torch}.float32 else {torch}.float64)
+"""
+_BINCOUNT_IN_GRAPH = '''
+def _bincount_in_graph(x, weights=None, minlength=0):
+    """`torch.bincount(x)` in a form that torch.compile keeps in one graph. Eager mode has no gradient for it."""
+    plain = isinstance(x, {torch}.Tensor) and x.dim() == 1
+    if not plain or ({torch}.is_grad_enabled() and weights is not None and weights.requires_grad):
+        return {torch}.bincount(x, weights, minlength)
+    return _bincount_as_operator(x, weights, minlength)
 '''
 _NUMBER = '''
 {operator}
@@ -168,6 +238,13 @@ TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "_repeats_as_operator": (_REPEATS, ("_repeats_fake",)),
     "_repeats_fake": (_REPEATS_FAKE, ()),
     "_repeated_in_graph": (_REPEATED, ("_repeats_as_operator", "_repeats_fake")),
+    "_unique_as_operator": (_UNIQUE, ("_unique_fake",)),
+    "_unique_fake": (_UNIQUE_FAKE, ()),
+    "_unique_in_graph": (_UNIQUE_IN_GRAPH, ("_unique_as_operator", "_unique_fake")),
+    "_unique_consecutive_in_graph": (_CONSECUTIVE, ("_unique_in_graph", "_unique_as_operator", "_unique_fake")),
+    "_bincount_as_operator": (_BINCOUNT, ("_bincount_fake",)),
+    "_bincount_fake": (_BINCOUNT_FAKE, ()),
+    "_bincount_in_graph": (_BINCOUNT_IN_GRAPH, ("_bincount_as_operator", "_bincount_fake")),
     "_number_as_operator": (_NUMBER, ("_number_fake",)),
     "_number_fake": (_NUMBER_FAKE, ()),
     "_number_in_graph": (_IN_GRAPH, ("_number_as_operator", "_number_fake")),
