@@ -27,7 +27,7 @@ from graphmend_codemod.evaluation.port import (
 from graphmend_codemod.evaluation.recorder import Recorder
 from graphmend_evaluation import machine, names
 from graphmend_evaluation.changes import Mark
-from graphmend_evaluation.evaluation import DeclinedSite, Evaluation, ModelEvaluation, Ref, Reverted
+from graphmend_evaluation.evaluation import Cause, DeclinedSite, Evaluation, ModelEvaluation, Ref, Reverted
 from graphmend_evaluation.gathering import Gathered, GatherOptions, gather
 from graphmend_evaluation.isolation import DEFAULT_TIMEOUT, Policy
 from graphmend_evaluation.remembered_rows import RowMemory
@@ -282,7 +282,8 @@ def _declined(sites: Sites) -> Iterator[DeclinedSite]:
 def _culprit(found: Reverted) -> Culprit:
     change = found.change
     last = change.base_start + max(change.base_lines, 1) - 1
-    return Culprit(change.path, change.base_start, last, f"{found.cause.value} ({found.model}: {found.detail})")
+    reason = f"{found.cause.value} ({found.model}: {found.detail})"
+    return Culprit(change.path, change.base_start, last, reason, harmless=found.cause is Cause.STILL_BREAKS)
 
 
 def _result(evaluated: ModelEvaluation) -> ModelResult:

@@ -130,12 +130,16 @@ class ModelResult:
 
 @dataclass(frozen=True)
 class Culprit:
-    """A change that did not earn its place: lines `first` to `last` of the base in `path`, and why."""
+    """A change that did not earn its place: lines `first` to `last` of the base in `path`, and why.
+
+    `harmless` is true where the only reason is that the break which it should remove is still there.
+    """
 
     path: str
     first: int
     last: int
     reason: str
+    harmless: bool = False
 
 
 @dataclass(frozen=True)

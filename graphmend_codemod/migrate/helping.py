@@ -8,8 +8,6 @@ from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.migrate.outcome import Migration
 from graphmend_codemod.reporting.report import plural
 
-_NO_EFFECT = "its break is still there"
-
 
 def what_would_help(outcome: Migration) -> Iterator[str]:
     """Sentences without an end. Where something was fixed only what recorded runs may add to it; none where nothing was
@@ -17,7 +15,7 @@ def what_would_help(outcome: Migration) -> Iterator[str]:
     yield from _recording(outcome)
     if outcome.commits or not (outcome.remaining or outcome.taken_back):
         return
-    still = sum(_NO_EFFECT in each.reason for each in outcome.taken_back)
+    still = sum(each.harmless for each in outcome.taken_back)
     if still:
         yield (
             f"{still} fix{'es' if still > 1 else ''} did not remove a break in the way that the model was run: a "

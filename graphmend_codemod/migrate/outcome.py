@@ -33,10 +33,14 @@ class RuleCommit:
 
 @dataclass(frozen=True)
 class TakenBack:
-    """A fix that was reverted after evaluation. `finding` has the path and lines of the base."""
+    """A fix that was reverted after evaluation. `finding` has the path and lines of the base.
+
+    `harmless` is true where it only did not help; the run that measured it alone knows that.
+    """
 
     finding: Finding
     reason: str
+    harmless: bool = False
 
 
 @dataclass(frozen=True)

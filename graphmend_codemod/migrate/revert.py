@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.settings import Settings
@@ -19,10 +20,16 @@ from graphmend_codemod.migrate.per_rule import Engine, Fixed, Step, fix_rule_by_
 from graphmend_codemod.repository.worktree import Worktree
 
 _NEARBY = 3
-_REVERTED = "reverted after evaluation: "
-_WITHOUT_EFFECT = f"{_REVERTED}its break is still there"
 
 TakenKey = tuple[str, str, int]
+
+
+class _Forbidden(NamedTuple):
+    """A fix that must not be made again. `round` is that in which it was made; a `harmless` one only did not help."""
+
+    round: int
+    veto: Veto
+    harmless: bool
 
 
 @dataclass
@@ -36,7 +43,7 @@ class TakingBack:
     cache: bool
     progress: Callable[[str], None]
     taken: dict[TakenKey, TakenBack] = field(default_factory=dict)
-    _vetoes: list[tuple[int, Veto]] = field(default_factory=list)
+    _forbidden: list[_Forbidden] = field(default_factory=list)
     _rounds: list[Settings] = field(default_factory=list)
 
     def without(self, fixed: Fixed, culprits: Sequence[Culprit]) -> Fixed:
@@ -83,9 +90,7 @@ class TakingBack:
 
     def _vetoes_of(self, number: int) -> list[Veto]:
         """What is forbidden in a round. A fix that only did not help says nothing of what a run makes of its place."""
-        return [
-            veto for first, veto in self._vetoes if not number or first or not veto.reason.startswith(_WITHOUT_EFFECT)
-        ]
+        return [each.veto for each in self._forbidden if not number or each.round or not each.harmless]
 
     def _again(self, paths: Sequence[str]) -> Fixed:
         """Files that are as they were committed, fixed once more."""
@@ -146,15 +151,15 @@ class TakingBack:
             finding.code,
             finding.function,
             statement,
-            f"{_REVERTED}{culprit.reason}",
+            f"reverted after evaluation: {culprit.reason}",
         )
         ladder = [exact, exact._replace(statement=""), exact._replace(statement="", function="")]
         known = [(veto.path, veto.rule, veto.function, veto.statement) for veto in self._vetoes_of(number)]
         for veto in ladder:
             if (veto.path, veto.rule, veto.function, veto.statement) not in known:
-                self._vetoes.append((number, veto))
+                self._forbidden.append(_Forbidden(number, veto, culprit.harmless))
                 break
-        self.taken.setdefault(taken_key(finding), TakenBack(finding, culprit.reason))
+        self.taken.setdefault(taken_key(finding), TakenBack(finding, culprit.reason, culprit.harmless))
 
 
 def taken_key(finding: Finding) -> TakenKey:

@@ -78,18 +78,21 @@ class _Caught(Search):
                 if self._catches(module, function, own, by, traced=known is not None):
                     via = f"`{by}` in {function.qualname} ({module.summary.path})"
                     self._follow(Step(module, function, own, via), used)
-                    if own is not None and known is not None and self._may_call_parts(own, used, by):
+                    if own is not None and known is not None and self._may_call_parts(module, function, own, used, by):
                         self._parts(own, via)
                     for name in (function.qualname, function.outer) if used == CALLED else ():
                         self._callers[f"{module.summary.name}.{name}"] = via
 
-    def _may_call_parts(self, owner: str, used: str, by: str) -> bool:
+    def _may_call_parts(self, module: Module, function: FunctionSummary, owner: str, used: str, by: str) -> bool:
         """True for what may call any module that an instance holds; its own methods are followed by themselves.
 
         A method that is not implemented says so itself, whatever its parts do.
         """
         root, _, name = used.removesuffix("()").partition(".")
-        if root not in (CALLED, "self") or by == "except NotImplementedError":
+        if root not in (CALLED, "self"):
+            return False
+        handled = by.removeprefix("except ").split(", ")
+        if all(self._index.scoped(module, function, each) == "builtins.NotImplementedError" for each in handled):
             return False
         found = self._index.find_method(owner, name) if name else None
         return root == CALLED or found is None or found[1].is_property

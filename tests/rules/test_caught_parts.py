@@ -176,3 +176,22 @@ def test_a_part_that_another_file_gives_to_what_catches_counts(tmp_path: Path, m
         other = _GIVEN.format(body=f"{body}{rest}", made=made)
         after, told = fixed_among(tmp_path / str(number), source, {"outer.py": other})
         assert ("torch._assert_async" in after) is bool(number), told
+
+
+@pytest.mark.parametrize(
+    ("handled", "imported", "counts"),
+    [
+        ("NotImplementedError", "", False),
+        ("(NotImplementedError, Missing)", "from builtins import NotImplementedError as Missing", False),
+        ("NotImplementedError", "from errors import NotImplementedError", True),
+        ("(NotImplementedError, RuntimeError)", "", True),
+    ],
+)
+def test_a_handler_for_methods_that_are_not_implemented_concerns_no_parts(
+    tmp_path: Path, handled: str, imported: str, counts: bool
+) -> None:
+    held = "self.part = Part()\n        self.kept = lambda x: self.part(x)"
+    source = _HOLDS.format(held=held, called="self.kept(x)").replace("except ValueError", f"except {handled}")
+    others = {"errors.py": "class NotImplementedError(ValueError):\n    pass\n"}
+    after, _ = fixed_among(tmp_path, f"{imported}\n{source}", others)
+    assert (after == f"{imported}\n{source}") is counts
