@@ -7,11 +7,18 @@ from collections.abc import Iterator
 
 import pytest
 
+gc.disable()  # while modules are imported
+
 
 def pytest_collection_finish() -> None:
-    """Keep the garbage collector from looking at all of torch again and again: a fifth of the time of most tests."""
+    """Keep the garbage collector from looking at all of torch again and again: a fifth of the time of most tests.
+
+    What Dynamo makes for a graph is soon garbage, so that looking for it seldom is enough.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000, 20, 50)
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

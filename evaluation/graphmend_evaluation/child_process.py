@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import ctypes
 import functools
+import gc
+import importlib
 import json
 import os
 import signal
@@ -51,6 +53,18 @@ def begin(options: argparse.Namespace) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (options.memory_bytes, options.memory_bytes))
     if "out" in options:
         options.out.mkdir(parents=True, exist_ok=True)
+
+
+def import_torch() -> None:
+    """Import torch and Dynamo without the garbage collector, which would look at all of them again and again.
+
+    Call it when the worktree's packages come first: they may have a say in what torch imports.
+    """
+    gc.disable()
+    try:
+        importlib.import_module("torch._dynamo")
+    finally:
+        gc.enable()
 
 
 def die_with_parent() -> None:

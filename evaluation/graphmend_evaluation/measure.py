@@ -85,8 +85,10 @@ class ModelRun:
     def _factory(self) -> Factory:
         self._stage("importing")
         add_to_path(self.root, self.model)
+        child_process.import_torch()
         import torch
 
+        from graphmend_evaluation import runs  # noqa: F401  # here, so that no fork does it anew
         from graphmend_evaluation.loading import load_factory
 
         torch.set_num_threads(1)

@@ -152,7 +152,7 @@ def test_eager_mode_keeps_the_statements_and_compiled_code_calls_them_as_one(bod
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_inductor_gives_the_same() -> None:
     text = fixed(embedded(_BODIES["a loop over labels"], _SOURCE), opaque=True)[0]
-    equal_when_compiled(text, backend="inductor")
+    equal_when_compiled(text, X, backend="inductor")
 
 
 def test_they_are_opaque_and_not_applied_unasked() -> None:

@@ -109,12 +109,13 @@ def _compiler(graphs: list[int], breaks_allowed: bool, dynamic: bool | None, bac
 def quick_dynamo() -> Iterator[None]:
     """Dynamo without what costs half of the time of a small module, and changes nothing that tests look at.
 
-    It empties the processor's caches to time each set of guards. And pytest's handlers make it write its whole
-    structured log, which nobody reads.
+    It empties the processor's caches to time each set of guards, and writes all settings down for each graph. And
+    pytest's handlers make it write its whole structured log, which nobody reads.
     """
     untimed = mock.patch.object(guards, "profile_guard_manager", create=True, return_value=0.0)
+    uncounted = torch._dynamo.config.patch(log_compilation_metrics=False)
     unheard: Any = mock.patch.object(logging.getLogger("torch.__trace"), "handlers", [])
-    with untimed, unheard:
+    with untimed, uncounted, unheard:
         yield
 
 
