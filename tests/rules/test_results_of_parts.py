@@ -157,6 +157,68 @@ def test_a_function_that_gets_the_instance_writes_its_tensors(tmp_path: Path, bo
         assert after == source or "not torch.is_grad_enabled()" in after
 
 
+_LED = """
+import functools
+
+import torch
+from torch import nn
+from other import Holder, bump
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.ones(2, 3))
+        self.holder = Holder(self)
+        self.listed = [self]
+        self.made = functools.partial(bump, self)
+        self.ways = {"up": self.up}
+
+    def up(self):
+        self.count.add_(1)
+
+    def look(self):
+        return self.count.sum()
+
+    def forward(self, x: torch.Tensor):
+        z = self.count
+        if x.sum() > 0:
+            z = z * 2
+        CALL
+        return x * z
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "writes"),
+    [
+        ("functools.partial(bump, self)()", True),
+        ("later = functools.partial(bump, self); later()", True),
+        ("for each in [self]: bump(each)", True),
+        ("me = self; bump(me)", True),
+        ("me = self; me.count.add_(1)", True),
+        ("bump(self.listed[0])", True),
+        ("self.holder.run()", True),
+        ("self.holder()", True),
+        ("self.made()", True),
+        ("self.ways['up']()", True),
+        ("getattr(self, 'up')()", True),
+        ("list(map(bump, [self]))", True),
+        ("type(self).up(self)", True),
+        ("Model.up(self)", True),
+        ("me = self; me.look()", False),
+        ("print(self)", False),
+        ("getattr(self, 'look')()", False),
+        ("Model.look(self)", False),
+        ("x = x * len(self.listed)", False),
+    ],
+)
+def test_the_instance_reaches_functions_by_other_ways(tmp_path: Path, call: str, writes: bool) -> None:
+    source = _LED.replace("CALL", call)
+    after = fixed_among(tmp_path, source, {"other.py": "def bump(model):\n    model.count.add_(1)\n"})[0]
+    assert ("torch.where" in after) is not writes
+
+
 _WRITES = """
 from torch import nn
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Hashable, Iterator
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.aliasing import Effect
@@ -33,6 +33,8 @@ T = TypeVar("T")
 
 class CertainMemory(ModuleMemory):
     """What functions certainly do: calls that nothing is known of share and write nothing."""
+
+    unknown: ClassVar[frozenset[str]] = frozenset()
 
     def remembered(self, question: str, about: Hashable, answer: Callable[[], T]) -> T:
         """Apart from what functions may do."""

@@ -7,7 +7,7 @@ somebody gave the old one would tell.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from graphmend_codemod.analysis import speculation
@@ -17,16 +17,11 @@ from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.own_methods import LOG_METHODS
 from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory
+from graphmend_codemod.rules.proofs.memory.stores import bindings_in, objects_in
 
 _SHOWS_MEMORY = frozenset({"data_ptr", "untyped_storage", "storage", "is_set_to"})
 _OF_TWO = frozenset({"id", "is_", "is_not"})
 _ASKS_WHICH = _OF_TWO | {"count", "get", "index", "pop", "remove"}
-_HAND_ON = frozenset("copy dict enumerate get items iter list next pop popitem reversed set tuple values zip".split())
-_PUTS = frozenset("add append appendleft extend insert setdefault update".split())
-_DISPLAYS = (
-    ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.ListComp,
-    ast.GeneratorExp, ast.SetComp, ast.keyword,
-)  # fmt: skip
 _SHOWS_LAYOUT = frozenset({"is_contiguous", "stride", "storage_offset", "as_strided"})
 _HELD_BY_TENSORS = frozenset({"data", "grad", "names", "requires_grad"})
 """What code assigns to a tensor that is no attribute of its own."""
@@ -102,56 +97,14 @@ def _holding(function: FunctionNode, meant: Meant) -> Meant:
     names: set[str] = set()
 
     def holds(node: ast.expr) -> bool:
-        return any(meant(each) or dotted(each) in names for each in _objects(node))
+        return any(meant(each) or dotted(each) in names for each in objects_in(node))
 
-    bindings = [each for node in walk(function) for each in _bindings(node)]
+    bindings = [each for node in walk(function) for each in bindings_in(node)]
     known = -1
     while known < len(names):
         known = len(names)
         names |= {name for name, value in bindings if name not in names and holds(value)}
     return holds
-
-
-def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """The names that a node binds to what an expression holds, and the lists that it puts it into."""
-    pairs: list[tuple[ast.expr, ast.expr]] = []
-    if isinstance(node, ast.Assign):
-        pairs = [(target, node.value) for target in node.targets]
-    elif isinstance(node, (ast.NamedExpr, ast.AugAssign)):
-        pairs = [(node.target, node.value)]
-    elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
-        pairs = [(node.target, node.iter)]
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PUTS:
-        pairs = [(node.func.value, each) for each in all_given(node)]
-    for target, value in pairs:
-        for each in _objects(target):
-            if (name := dotted(each)) is not None:
-                yield name, value
-
-
-def _objects(node: ast.expr) -> Iterator[ast.expr]:
-    """The expressions whose objects another one is or has in it: `a` and `b` for `[a, (b, c + d)]`."""
-    todo: list[ast.AST] = [node]
-    for each in todo:
-        if isinstance(each, ast.Call):
-            yield each
-            handed = last_name(each.func) in _HAND_ON
-            todo += (
-                [*all_given(each), *([each.func.value] if isinstance(each.func, ast.Attribute) else [])]
-                if handed
-                else []
-            )
-        elif isinstance(each, ast.Subscript):
-            yield each
-            todo.append(each.value)
-        elif isinstance(each, _DISPLAYS) or (isinstance(each, ast.BinOp) and _is_list(each.left, each.right)):
-            todo += [part for part in ast.iter_child_nodes(each) if isinstance(part, (ast.expr, ast.keyword))]
-        elif isinstance(each, ast.expr):
-            yield each
-
-
-def _is_list(*nodes: ast.expr) -> bool:
-    return any(isinstance(each, (ast.List, ast.Tuple)) for each in nodes)
 
 
 def _own_of(node: ast.AST, marks: Collection[str]) -> list[ast.expr]:

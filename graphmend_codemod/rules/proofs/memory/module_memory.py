@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from graphmend_codemod.analysis import aliasing, rearrangements, torch_api
 from graphmend_codemod.analysis.aliasing import CONTAINER_METHODS, Effect
@@ -18,7 +18,7 @@ from graphmend_codemod.analysis.scope import SCOPES, dotted, parameter_names, wa
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import layers_called
-from graphmend_codemod.rules.proofs.memory.instance_writes import written_of_instance
+from graphmend_codemod.rules.proofs.memory.instance_writes import own_name, spelled_out, written_of_instance
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 from graphmend_codemod.rules.proofs.memory.stores import (
     Store,
@@ -39,6 +39,7 @@ _CONTAINERS = frozenset({"ModuleDict", "ModuleList", "Sequential"})
 _PARTS = frozenset({"data", "real", "imag"})
 """Attributes of a tensor that are its elements: who assigns them writes into the tensor, or gives it other memory."""
 _VIEWS = _PARTS | {"T", "mT", "H", "mH"}
+_STORES = (ast.Assign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.Match)
 _MAY_WRITE = (ast.Call, ast.AugAssign, ast.Subscript, ast.Attribute, *SCOPES)
 Link = tuple[Store | ast.Call | ast.AugAssign, set[str], set[str]]
 T = TypeVar("T")
@@ -53,6 +54,8 @@ class ModuleMemory:
     _asked: dict[tuple[str, int, str], set[str]] = field(default_factory=dict)
     assumed: frozenset[str] = frozenset()
     """Functions of the top level whose calls raise, as they are None: these share and write nothing."""
+    unknown: ClassVar[frozenset[str]] = frozenset({"self"})
+    """What a call writes that leads to the instance, where nothing is known of it."""
 
     def remembered(self, question: str, about: Hashable, answer: Callable[[], T]) -> T:
         """What the text of a function and the meaning of the names in its module tell, worked out once."""
@@ -118,11 +121,7 @@ class ModuleMemory:
         return self.remembered(
             "stores",
             function,
-            lambda: [
-                (part, bound_in(part))
-                for part in walk_scope(function.node)
-                if isinstance(part, (ast.Assign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.Match))
-            ],
+            lambda: [(part, bound_in(part)) for part in walk_scope(function.node) if isinstance(part, _STORES)],
         )
 
     def links(self, function: Definition) -> list[Link]:
@@ -153,7 +152,7 @@ class ModuleMemory:
         if not isinstance(node, ast.Call):
             return set()
         given = {name for each in self._effect(function, node).writes for name in self.sources(function, each)}
-        return given | self._written_by_method(function, node) | written_of_instance(self, function, node)
+        return given | self._written_by_method(function, spelled_out(node)) | written_of_instance(self, function, node)
 
     def _written_by_method(self, function: Definition, call: ast.Call) -> set[str]:
         """The attributes into whose tensors a method may write, as its caller spells them."""
@@ -394,7 +393,8 @@ class ModuleMemory:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.attr in _VIEWS and node.value.id != "self":
                 return {node.value.id}
-            return set() if node.attr in aliasing.WITHOUT_MEMORY else {ast.unparse(node)}
+            name = own_name(self, function, node.value.id)
+            return set() if node.attr in aliasing.WITHOUT_MEMORY else {f"{name}.{node.attr}"}
         parts = aliasing.shared_parts(node, lambda call: self._effect(function, call), self._sequences(function))
         own = {"self.?"} if any(is_name(each, "self") for each in parts) else set()
         return own | {name for each in parts for name in self.sources(function, each)}
