@@ -4,9 +4,9 @@
 has a value or a size that only the data tells. Two small operators of the module do: one gives the number, the other
 the places that are not zero, and torch.compile has an unbacked symbol for what they give. `repeat_interleave` gets one
 for its total, where the counts have as many elements as what is repeated; `unique`, `unique_consecutive` and `bincount`
-get one that calls them, unless a gradient is needed, which eager mode has none for. torchvision's `nms` and `batched_nms` get one
-that calls them, for how many boxes they keep. The graph goes on behind them. The device is
-waited for as before, and eager mode runs the author's statement.
+get one that calls them, unless a gradient is needed, which eager mode has none for. torchvision's `nms` and
+`batched_nms` get one that calls them, for how many boxes they keep. The graph goes on behind them. The device is waited
+for as before, and eager mode runs the author's statement.
 
 Where a branch needs the value, and only behind a test that Python decides (`if self.training:`, `limit is not None and
 len(rows) > limit`), the header asks for the opposite of that test; otherwise nothing is written.
