@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from graphmend_codemod.project.catching import catching_modules
 from graphmend_codemod.project.entrances import Step, called_by_library
@@ -64,7 +65,8 @@ class _Caught(Search):
     def _roots(self, module: Module) -> None:
         for item in module.summary.classes:
             qualified = f"{module.summary.name}.{item.qualname}"
-            for name in called_by_library(self._index, qualified):
+            marked = list(called_by_library(self._index, qualified))
+            for name in marked if marked and qualified in self._constructed else ():
                 method = module.methods.get(item.qualname, {}).get(name)
                 if method is not None:
                     self._add(module, method, qualified, f"the library that calls {item.qualname}.{name}")
@@ -82,6 +84,18 @@ class _Caught(Search):
                         self._parts(own, via)
                     for name in (function.qualname, function.outer) if used == CALLED else ():
                         self._callers[f"{module.summary.name}.{name}"] = via
+
+    @cached_property
+    def _constructed(self) -> frozenset[str]:
+        """The classes of which code that Dynamo traces makes instances, with what they inherit from."""
+        made: set[str] = set()
+        for module in self._modules:
+            for function in module.summary.functions:
+                known = self._reached.get((module.summary.path, function.qualname, function.line))
+                for ref in function.refs if known is not None else ():
+                    found = self._index.scoped(module, function, ref[:-2]) if ref.endswith("()") else None
+                    made.add((known.class_qualified if ref == "cls()" and known is not None else found) or "")
+        return frozenset(each for name in made for each in self._index.linear(name))
 
     def _may_call_parts(self, module: Module, function: FunctionSummary, owner: str, used: str, by: str) -> bool:
         """True for what may call any module that an instance holds; its own methods are followed by themselves.

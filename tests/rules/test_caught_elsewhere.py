@@ -489,3 +489,17 @@ class Inputs(BaseModel):
         return checked(x)
 """
     assert "may be caught: the library that calls Inputs.positive" in _finding(tmp_path, "Inputs(x=x)", tail)
+
+
+def test_a_library_calls_nothing_of_a_class_that_no_traced_code_constructs(tmp_path: Path) -> None:
+    tail = """
+
+from ignite.metrics import Metric, reinit__is_reduced
+
+
+class Handler(Metric):
+    @reinit__is_reduced
+    def update(self, x):
+        return checked(x)
+"""
+    assert "may be caught" not in _finding(tmp_path, "checked(x)", tail)

@@ -114,3 +114,11 @@ def test_what_needs_a_gradient_breaks_the_graph_as_before() -> None:
     before = _model("values = torch.unique(y)", "return (values * ids.sum()).sum()")
     after, _ = fixed(before, opaque=True, select=("GM802",))
     behaves(before, after, _CALLS[:1])
+
+
+def test_a_module_with_a_function_of_that_name_is_told_apart() -> None:
+    before = _model("lib = dict(a=torch)['a']", "counts = lib.bincount(ids)", "return y, counts")
+    after, _ = fixed(before, opaque=True, select=("GM802",))
+    assert after == before or "isinstance(lib, torch.Tensor)" in after
+    behaves(before, after, _CALLS[:1])
+    compiles(after, _CALLS[:1], strict=False)

@@ -32,7 +32,8 @@ def found_by(site: Site, node: ast.Call, name: str | None, owner: ast.expr | Non
         return f"_masked_select_in_graph({', '.join(map(site.text, operands))})"
     if name in _COUNT and as_tuple is None:
         most, named = _COUNT[name]
-        if not operands or len(operands) > most or not named >= set(words):
+        known = owner is None or site.value(owner).is_tensor  # `lib.bincount(x)` is a function of a module
+        if not known or not operands or len(operands) > most or not named >= set(words):
             return None
         given = [*map(site.text, operands), *(f"{word}={site.text(value)}" for word, value in words.items())]
         return f"_{name}_in_graph({', '.join(given)})"

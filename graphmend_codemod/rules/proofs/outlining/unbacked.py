@@ -46,6 +46,7 @@ _SINCE = {
     "_bincount_fake": "_library.fake_impl.allocate_size",
     "_fraction_fake": "utils._sympy.functions.FloatPow",
 }
+_COUNTED = ("_unique_", "_bincount_")
 _WHOLE = ("torch.int", "torch.uint", BOOL, "bool:")
 _HOW_LARGE = frozenset({"shape", "size", "numel"})
 _ONCE = (ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
@@ -117,17 +118,23 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     boxes = [some for each in breaks if (some := kept(site, each.node)) is not None]
     asked += [each for some in boxes for each in some.conditions]
     needed = [*(helpers(site, names) if names else ()), *(each for some in boxes for each in some.helpers)]
+    counted = [node for node, text in written if text.startswith(_COUNTED) and isinstance(node, ast.Call)]
+    owners = [owner for node in counted if (owner := _owner(site, node)) is not None and dotted(owner) is not None]
+    asked += [f"isinstance({site.text(each)}, {site.torch}.Tensor)" for each in owners if site.value(each).hint]
     conditions = tuple(dict.fromkeys([*passed, *asked, *off]))
-    alone = bool(off) or any(_breaks_for_a_gradient(site, node, text) for node, text in written)
+    alone = bool(off) or any(_breaks_for_a_gradient(site, node) for node in counted)
     return Captured(first, reason, tuple(written), tuple(dict.fromkeys(needed)), conditions, alone)
 
 
-def _breaks_for_a_gradient(site: Site, node: ast.expr, text: str) -> bool:
+def _owner(site: Site, call: ast.Call) -> ast.expr | None:
+    """The `x` of `x.unique()`, which may be a module as well: `lib.bincount(x)`."""
+    return call.func.value if isinstance(call.func, ast.Attribute) and site.resolve(call.func) is None else None
+
+
+def _breaks_for_a_gradient(site: Site, call: ast.Call) -> bool:
     """True for `torch.unique(x)` of what may need a gradient, which eager mode has none for: the graph breaks there."""
-    if not text.startswith(("_unique_", "_bincount_")) or not isinstance(node, ast.Call):
-        return False
-    owner = node.func.value if isinstance(node.func, ast.Attribute) and site.resolve(node.func) is None else None
-    given = [*([owner] if owner is not None else []), *node.args, *(word.value for word in node.keywords)]
+    owner = _owner(site, call)
+    given = [*([owner] if owner is not None else []), *call.args, *(word.value for word in call.keywords)]
     return not all((value := site.value(each)).is_python or (value.dtype or "").startswith(_WHOLE) for each in given)
 
 
