@@ -18,10 +18,11 @@ from graphmend_codemod.analysis.patterns import (
     is_attribute,
     last_name,
 )
-from graphmend_codemod.analysis.scope import parameters, walk
+from graphmend_codemod.analysis.scope import dotted, parameters, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.evidence import registered
+from graphmend_codemod.rules.proofs.untraced.other_files import defined
 
 _NUMBERS = frozenset("abs divmod enumerate int list max min range reversed round sorted sum tuple zip".split())
 _PARTS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Tuple, ast.List, ast.Starred, ast.NamedExpr)
@@ -137,10 +138,27 @@ class _AskedValues:
         """Whether the function of the module that a call runs returns the number; what it does with it is followed."""
         callee = self._calls.callee(function, call)
         if callee is None:
+            self._check_elsewhere(function, call, names)
             return False
         arguments = callee.arguments(call).items()
         taken = {name for name, each in arguments if self._carries(function, each, names)}
         return bool(taken) and self._follow(callee, frozenset(taken))
+
+    def _check_elsewhere(self, function: Definition, call: ast.Call, names: frozenset[str]) -> None:
+        """`if n:` and `n or 1` end compiled code with an error in functions of other files as well.
+
+        A comparison ends the graph there, as one in the function itself does.
+        """
+        scope, spelled = self._site.evaluator.scope, dotted(call.func)
+        qualified = scope.index.resolve(scope.module, spelled) if spelled is not None else None
+        found = defined(scope.index, qualified) if qualified is not None and qualified[:6] != "torch." else None
+        if found is None:
+            return
+        arguments = found[1].arguments(call).items()
+        taken = {name for name, each in arguments if self._carries(function, each, names)}
+        asked = (part for node in walk(found[1].node) for part in deciding(node)) if taken else ()
+        if any(isinstance(part, ast.Name) and part.id in taken for part in asked):
+            self._fail(f"a branch of `{found[1].qualname}` depends on the number")
 
     def _mentions(self, node: ast.AST, names: frozenset[str]) -> bool:
         return id(node) in self._nodes or (isinstance(node, ast.Name) and node.id in names)
@@ -184,6 +202,8 @@ def deciding(node: ast.AST) -> list[ast.expr]:
         return [node.iter]
     if isinstance(node, ast.comprehension):
         return [node.iter, *(part for test in node.ifs for part in _operands(test))]
+    if isinstance(node, ast.BoolOp):  # `n or 1` asks for the truth of all operands but the last
+        return [part for each in node.values[:-1] for part in _operands(each)]
     return []
 
 

@@ -1,0 +1,63 @@
+"""GM802: a number of which Python asks the truth (`n or 1`, `if n:`) is read as before, also in other files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.tools.compiled import compiles
+from tests.tools.fixes import fixed, fixed_among
+
+MODEL = """
+import torch
+from torch import nn
+from sizes import rows
+
+
+class Model(nn.Module):
+    def part(self, x, n):
+        return x.new_zeros(n or 1)
+
+    def forward(self, x: torch.Tensor, t: torch.Tensor, least=0):
+        n = int(t.max())
+        return EXPRESSION + x.sum()
+"""
+SIZES = """
+    def rows(x, n=None):
+        return BODY
+"""
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["x.new_zeros(n or 1)", "x.new_zeros(max(least or n or 2, 1))", "self.part(x, n)", "x.new_zeros(n and 3)"],
+)
+def test_operands_of_or_are_asked_for_their_truth(expression: str) -> None:
+    before = MODEL.replace("from sizes import rows\n", "").replace("EXPRESSION", expression)
+    assert fixed(before, opaque=True, select=("GM802",))[0] == before
+
+
+def test_the_last_operand_is_not_asked() -> None:
+    before = MODEL.replace("from sizes import rows\n", "").replace("EXPRESSION", "x.new_zeros(least or n)")
+    after, _ = fixed(before, opaque=True, select=("GM802",))
+    assert "_integer_in_graph(" in after
+    compiles(after, ["torch.ones(2), torch.tensor([3, 1])"])
+
+
+@pytest.mark.parametrize(
+    ("body", "stays"),
+    [
+        ("x.new_zeros(n or 1)", True),
+        ("x.new_zeros(n) if n else x", True),
+        ("x.new_zeros(n)", False),
+        ("x if n is None else x.new_zeros(n)", False),
+    ],
+)
+@pytest.mark.parametrize("call", ["rows(x, n)", "rows(x, n=n + 1)"])
+def test_functions_of_other_files_are_asked(tmp_path: Path, body: str, call: str, *, stays: bool) -> None:
+    source = MODEL.replace("EXPRESSION", call)
+    others = {"sizes.py": dedent(SIZES).replace("BODY", body)}
+    after, _ = fixed_among(tmp_path, source, others, opaque=True, select=("GM802",))
+    assert (after == source) is stays
