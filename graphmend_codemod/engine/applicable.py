@@ -50,6 +50,8 @@ def _calling_torch_so(diagnostic: Diagnostic, site: Site) -> Diagnostic:
         return diagnostic
 
     def spelled(text: str) -> str:
+        if "import torch" in text:  # a function that imports it by itself
+            return text
         return _STRING_OR_TORCH.sub(lambda found: name if found["torch"] else found[0], text)
 
     def part(each: str | Original) -> str | Original:
@@ -57,12 +59,15 @@ def _calling_torch_so(diagnostic: Diagnostic, site: Site) -> Diagnostic:
             return CompilePath(spelled(each), tuple(map(spelled, each.conditions)), each.negated)
         return spelled(each) if isinstance(each, str) else each
 
-    edit = edit._replace(
+    changed = edit._replace(
         replacements=tuple(each._replace(parts=tuple(map(part, each.parts))) for each in edit.replacements),
         imports=tuple(each for each in edit.imports if each != "torch"),
         helpers=tuple(each._replace(source=spelled(each.source)) for each in edit.helpers),
     )
-    return diagnostic._replace(edit=edit)
+    scope = site.evaluator.scope
+    if changed != edit and (scope.is_local("torch") or scope.resolve_global("torch") is not None):
+        return diagnostic._replace(edit=None, declined=name_taken())
+    return diagnostic._replace(edit=changed)
 
 
 _PRIVATE = r"__\w*[^\W_](?!\w)"

@@ -47,3 +47,21 @@ def test_edits_use_the_name_that_the_module_has_for_torch(source: str) -> None:
     assert ast.unparse(ast.parse(aliased[0])) == ast.unparse(ast.parse(_renamed(plain[0])))
     assert fixed(aliased[0], **options)[0] == aliased[0]
     assert [each.code for each in aliased[1].remaining] == [each.code for each in plain[1].remaining]
+
+
+def test_a_variable_of_that_name_is_kept_apart() -> None:
+    source = """
+import torch as th
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: th.Tensor):
+        torch = 3
+        while x.norm() > 1:
+            x = x / torch
+        return x
+"""
+    text, result = fixed(source, opaque=True)
+    assert text == source
+    assert any("`torch`" in (each.declined or "") for each in result.remaining)

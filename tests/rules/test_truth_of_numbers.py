@@ -61,3 +61,10 @@ def test_functions_of_other_files_are_asked(tmp_path: Path, body: str, call: str
     others = {"sizes.py": dedent(SIZES).replace("BODY", body)}
     after, _ = fixed_among(tmp_path, source, others, opaque=True, select=("GM802",))
     assert (after == source) is stays
+
+
+@pytest.mark.parametrize("test", ["self.training and n > 3 and least", "least is not None and n > 3 and x.dim() > 1"])
+def test_a_test_that_python_decides_first_is_passed_by_as_before(test: str) -> None:
+    before = MODEL.replace("from sizes import rows\n", "").replace("EXPRESSION", f"(x if {test} else x.new_zeros(n))")
+    after, _ = fixed(before, opaque=True, select=("GM802",))
+    assert "_integer_in_graph(" in after

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, TypeGuard
 
 from graphmend_codemod.analysis import torch_api
@@ -29,7 +30,7 @@ from graphmend_codemod.rules.proofs.outlining.texts.numbers import (
     TEXTS,
 )
 from graphmend_codemod.rules.proofs.outlining.unknown_counts import as_shape, unanswered
-from graphmend_codemod.rules.proofs.outlining.values_asked import deciding, why_value_is_asked
+from graphmend_codemod.rules.proofs.outlining.values_asked import decisions_in, why_value_is_asked
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.calls import sizes
 from graphmend_codemod.rules.proofs.untraced.evidence import is_number
@@ -311,11 +312,7 @@ def _deciders(
 def _decisions(site: Site) -> list[tuple[ast.AST, list[ast.expr]]]:
     """What decides in the function what runs next, with the expressions whose values do."""
     function = site.evaluator.scope.node
-
-    def look() -> list[tuple[ast.AST, list[ast.expr]]]:
-        return [(node, tests) for node in walk(function) if (tests := deciding(node))]
-
-    return site.remembered("decisions", function, look, anywhere=True)
+    return site.remembered("decisions", function, partial(decisions_in, function), anywhere=True)
 
 
 def _counted_in(test: ast.expr) -> list[ast.expr]:

@@ -207,6 +207,18 @@ def deciding(node: ast.AST) -> list[ast.expr]:
     return []
 
 
+def decisions_in(function: ast.AST) -> list[tuple[ast.AST, list[ast.expr]]]:
+    """What decides in a function what runs next, with the expressions whose values do.
+
+    A test has its own operands; what is computed by `or` elsewhere has others.
+    """
+    found = [(node, asked) for node in walk(function) if (asked := deciding(node))]
+    tests = [node.test for node, _ in found if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert))]
+    tests += [test for node, _ in found if isinstance(node, ast.comprehension) for test in node.ifs]
+    inside = {id(part) for test in tests for part in walk(test)}
+    return [(node, asked) for node, asked in found if not isinstance(node, ast.BoolOp) or id(node) not in inside]
+
+
 def _operands(test: ast.expr) -> list[ast.expr]:
     """What is tested on its own in a test, without what asks for None."""
     if isinstance(test, ast.BoolOp):
