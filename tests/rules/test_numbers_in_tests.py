@@ -113,3 +113,30 @@ def test_draws_of_one_element(draw: str) -> None:
 def test_other_draws_are_left_alone(body: str) -> None:
     source = embedded(body, _SOURCE)
     assert fixed(source, select=("GM101",))[0] == source
+
+
+@pytest.mark.parametrize("read", ["n.item() > k.item()", "n > k.item()", "n.item() > k.item() * 2 + 1"])
+def test_what_is_no_tensor_for_certain_is_not_read_on_the_compile_path(read: str) -> None:
+    source = embedded(
+        f"if {read}:\n    return x * 2\nreturn x", _SOURCE.replace("n: torch.Tensor", "n: torch.Tensor, k=0")
+    )
+    assert fixed(source)[0] == source
+
+
+@pytest.mark.parametrize(
+    ("test", "asked"),
+    [
+        ("n.item() > k", "isinstance(k, (int, float))"),
+        ("n.item() > float(k)", "isinstance(k, (int, float))"),
+        ("n.item() > k * 2", "isinstance(k * 2, (int, float))"),
+        ("x.sum() > n.item()", "n.dtype == x.sum().dtype"),
+    ],
+)
+def test_a_header_asks_for_numbers_and_dtypes_and_reads_no_tensor(test: str, asked: str) -> None:
+    source = embedded(
+        f"if {test}:\n    x = x * 2\nreturn x", _SOURCE.replace("n: torch.Tensor", "n: torch.Tensor, k=0")
+    )
+    text = fixed(source)[0]
+    assert f"and {asked}\n" in text
+    with_tensor = ["torch.ones(2, 3), torch.tensor(0.1), torch.tensor(0.2)"]
+    compiles(text, with_tensor, scenarios=[Scenario(False, "off")], strict=False)

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.hazards import FREE, Hazards
-from graphmend_codemod.analysis.patterns import is_attribute
+from graphmend_codemod.analysis.patterns import is_attribute, item_of
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, INT64, ValueKind
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions.exact_numbers import Compared, compared
+from graphmend_codemod.rules.proofs.conditions.exact_numbers import Compared, compared, reads_unknown
 from graphmend_codemod.rules.proofs.conditions.random_draws import draws_one
 from graphmend_codemod.rules.proofs.number_read import number_read
 
@@ -133,17 +133,26 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
     sides = (node.left, node.comparators[0])
     found = [number_of(site, side, any_shape=True) for side in sides]
     if found == [None, None]:
-        return None
+        # Of what is known for a tensor, `number_of` tells.
+        unread = [each for each in sides if (inner := item_of(each)) is not None and not site.value(inner).is_tensor]
+        reason = reads_unknown(unread[0]) if unread else None
+        return None if reason is None else Part("", "", "", hazards=Hazards(impure=reason))
     flags = [inner for inner in found if inner is not None and not site.value(inner).is_single]
     small = any(isinstance(side, ast.Constant) and side.value in range(128) for side in sides)
     if any(is_registered(site, each) for each in flags) and not small:
         return None  # what a buffer of unknown dtype may not hold exactly
     for inner, side in zip(found, sides, strict=True):
         if inner is None and site.value(side).kind is ValueKind.TENSOR and not site.value(side).is_single:
-            return None
+            read = next(each for each, number in zip(sides, found, strict=True) if number is not None)
+            reason = f"`{speculation.short(read)}` reads a tensor to compare it with another; compare the tensors"
+            return Part("", "", "", hazards=Hazards(impure=reason))
     facts: list[str] = []
     texts: list[str] = []
-    for inner, beside, side, other in zip(found, reversed(found), sides, reversed(sides), strict=True):
+    # With a tensor a number is compared in the dtype of that.
+    tensors = [
+        side if site.value(side).kind is ValueKind.TENSOR else inner for inner, side in zip(found, sides, strict=True)
+    ]
+    for inner, beside, side, other in zip(found, reversed(tensors), sides, reversed(sides), strict=True):
         made = compared(site, inner, other, beside) if inner is not None else Compared(site.operand(side))
         if isinstance(made, str):
             return Part("", "", "", hazards=Hazards(impure=made))

@@ -7,11 +7,12 @@ torch compares in the dtype of the tensor: a uint8 with what is left of 300, hal
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.hazards import short
-from graphmend_codemod.analysis.patterns import is_literal, written_integer, written_number
-from graphmend_codemod.analysis.scope import dotted
+from graphmend_codemod.analysis.patterns import is_literal, item_of, written_integer, written_number
+from graphmend_codemod.analysis.scope import dotted, walk
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, INT64, Origin, Value
 from graphmend_codemod.rules.framework.site import Site
@@ -19,6 +20,7 @@ from graphmend_codemod.rules.proofs.conditions.random_draws import draws_one
 from graphmend_codemod.rules.proofs.number_read import plain_number
 
 _COUNTING = frozenset({"argmax", "argmin", "count_nonzero"})
+_OF_NUMBERS = frozenset(f"builtins.{each}" for each in ("abs", "bool", "float", "int", "max", "min", "round"))
 _HELD = range(128)
 """Numbers of every dtype that torch compares."""
 _EXACT = 2**53
@@ -40,6 +42,8 @@ def compared(site: Site, inner: ast.expr, other: ast.expr, beside: ast.expr | No
     text, value = site.operand(inner), site.value(inner)
     if beside is not None:
         return _of_two(site, inner, beside)
+    if (reason := reads_unknown(other)) is not None:
+        return reason
     if written_integer(other) in _HELD or (value.is_floating and is_literal(other, 0)):
         return Compared(text)
     if _is_whole(value, inner):
@@ -95,7 +99,25 @@ def _in_range(site: Site, other: ast.expr) -> tuple[str, ...] | str:
         return ()
     if value.is_python and value.origin is Origin.SHAPE:
         return ()
-    return (f"-(2**53) < {site.operand(other)} < 2**53",)
+    asked = [f"isinstance({each}, (int, float))" for each in _numbers(site, other)]
+    return (*asked, f"-(2**53) < {site.operand(other)} < 2**53")
+
+
+def reads_unknown(other: ast.expr) -> str | None:
+    """The reason where a number is read out of something that is not known for a tensor: `n.item()`."""
+    found = next((part for part in walk(other) if item_of(part) is not None), None)
+    hint = "cannot be asked while tracing; annotate what it is called on: `x: torch.Tensor`"
+    return None if found is None else f"`{short(found)}` {hint}"
+
+
+def _numbers(site: Site, other: ast.expr) -> Iterator[str]:
+    """What has to be numbers of Python for an expression to be one, and to read no tensor: `n` for `float(n) + 1`."""
+    calls = [part for part in walk(other) if isinstance(part, ast.Call)]
+    if not calls or not all(site.resolve(each.func) in _OF_NUMBERS for each in calls):
+        yield site.text(other)
+        return
+    for call in calls:
+        yield from (site.text(each) for each in call.args if not isinstance(each, (ast.Call, ast.Constant)))
 
 
 def _named(site: Site, node: ast.expr) -> str:
