@@ -37,6 +37,11 @@ def stored_names(nodes: Iterable[ast.AST]) -> set[str]:
     return {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
 
 
+def names_bound(node: ast.AST) -> set[str]:
+    """The names that anything in a node binds."""
+    return stored_names(walk(node))
+
+
 def mentions(node: ast.AST, name: str | None) -> bool:
     """True where the name stands anywhere in a node, read or bound."""
     return any(is_name(part, name) for part in walk(node))

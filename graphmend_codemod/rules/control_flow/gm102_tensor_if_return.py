@@ -180,7 +180,7 @@ class _Written:
             self.lines.append(f"{self.conditions[number]} = {renamed(tests, self._names)}")
         names = dict(self._names)
         for each in found.before:
-            self._early.append(self._bound_anew(each, names, self._early_names(number, count)))
+            self._early.append(self._bound_anew(each, names, "early" if count == 1 else f"early_{number + 1}"))
         if found.before or (found.late and names):
             self.values[number] = self._renamed(found.returned, names)
         elif found.late:
@@ -192,9 +192,6 @@ class _Written:
             name = self.site.free_name("late") if last else self._numbered("early", number, count)
             self._early.append(f"{name} = {self.values[number]}")
             self.values[number] = name
-
-    def _early_names(self, number: int, count: int) -> str:
-        return "early" if count == 1 else f"early_{number + 1}"
 
     def _statement(self, statement: ast.stmt) -> None:
         # What is returned early reads names as they are before they are assigned again.

@@ -60,7 +60,8 @@ def guard_around_masked_write(site: Site, node: ast.If) -> Diagnostic | None:
         return Diagnostic(message, declined=condition.again)
     if facts:
         static = [site.operand_of_and(operand) for operand in condition.static]
-        return Diagnostic(message, edit=in_front(site, node, [*static, *facts], [_whole(site, node.body)]))
+        body = Original(site.span(node.body[0]).through(site.span(node.body[-1])))
+        return Diagnostic(message, edit=in_front(site, node, [*static, *facts], [body]))
     test = condition.tensors[0]
     opening, closing = ("(", ")") if condition.static else ("", "")
     parts = (f"{opening}{site.compiling} or ", site.original(test), closing)
@@ -72,7 +73,3 @@ def _copies(site: Site, body: list[ast.stmt]) -> bool:
     inner = site.at(body[0])
     write = masked_write(inner, body[0]) if inner is not None and len(body) == 1 else None
     return write is not None and write.copies
-
-
-def _whole(site: Site, body: list[ast.stmt]) -> Original:
-    return Original(site.span(body[0]).through(site.span(body[-1])))

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 from graphmend_codemod.analysis import shape_needs, speculation
 from graphmend_codemod.analysis.interpreter import Env
-from graphmend_codemod.analysis.patterns import expanded_like, is_name, other_side
-from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import expanded_like, is_name, mentions, other_side
+from graphmend_codemod.analysis.scope import SCOPES, dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Original
 from graphmend_codemod.rules.framework.edits import before_if
@@ -258,8 +258,8 @@ def _demand_arithmetic(site: Site, node: ast.If, name: str) -> None:
     """NotProven where a use of the number below the branch cannot be one of a tensor."""
     function = site.evaluator.scope.node
     blocks = Blocks(function)
-    for inner in filter(_is_inner, walk_scope(function)):
-        if any(part.id == name for part in _names(inner)):
+    for inner in walk_scope(function):
+        if isinstance(inner, SCOPES) and mentions(inner, name):
             raise NotProven(f"`{name}` is used in a nested function")
     after = [part for part in walk_in_layers(function) if getattr(part, "lineno", 0) > (node.end_lineno or 0)]
     for part in after:
@@ -287,10 +287,6 @@ def _has_dimensions(site: Site, blocks: Blocks, node: ast.AST, other: ast.expr) 
         return False
     devices = [word.value for word in made.keywords if word.arg == "device"]
     return len(devices) == 1 and isinstance(devices[0], ast.Attribute) and devices[0].attr == "device"
-
-
-def _is_inner(node: ast.AST) -> bool:
-    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef))
 
 
 def _edit(site: Site, node: ast.If, growth: _Growth) -> Edit:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend_codemod.analysis.patterns import root_of, stored_names
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.patterns import names_bound, root_of
 from graphmend_codemod.analysis.values import ValueKind
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def _stop(site: Site, loop: ast.For) -> ast.expr | None:
     root = root_of(held)
     plain = isinstance(held, (ast.Name, ast.Attribute)) and root is not None and not _may_act(site, held)
     # What the loop binds anew, or a tensor, says nothing of its rounds.
-    rebound = root in stored_names(walk(loop))
+    rebound = root in names_bound(loop)
     return stop if plain and not rebound and site.value(stop).kind is not ValueKind.TENSOR else None
 
 

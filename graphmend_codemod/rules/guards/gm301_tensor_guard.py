@@ -41,6 +41,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import all_names
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Safety
@@ -304,7 +305,7 @@ def checks(site: Site, body: Sequence[ast.stmt], check: Check, deeper: int) -> s
         if first.exc is None:
             raise NotProven("it re-raises an exception, which compiled code cannot do")
         return check(_with_values(first.exc, told)).at(deeper)
-    if isinstance(first, ast.If) and (unbound := _read(first.test) & told.keys()):
+    if isinstance(first, ast.If) and (unbound := all_names(first.test) & told.keys()):
         raise NotProven(f"`{short(first.test)}` inside the check reads `{min(unbound)}`; compute that above the check")
     there = site.at(first)
     if isinstance(first, ast.If) and first is not rest[-1]:
@@ -326,10 +327,6 @@ def _names(statement: ast.stmt) -> list[str]:
     """The name that a plain assignment gives a value: `message = f"..."`; none for any other statement."""
     target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
     return [target.id] if isinstance(target, ast.Name) else []
-
-
-def _read(node: ast.expr) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def _told(site: Site, body: Sequence[ast.stmt]) -> dict[str, ast.expr]:

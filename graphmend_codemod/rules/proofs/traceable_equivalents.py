@@ -177,16 +177,12 @@ def _tells_only_inside(site: Site, statement: ast.stmt, call: ast.Call) -> bool:
     last: list[ast.stmt] = [statement]
     while len(last) == 1 and isinstance(last[0], ast.If):
         test = last[0].test
-        if not isinstance(test, ast.Call) or not _asks_for(test, value.id):
+        if not isinstance(test, ast.Call) or not test.args or not is_name(test.args[0], value.id):
             return False
         last = last[0].orelse
     plain = all(isinstance(each, ast.Raise) and not _reads_names(each) for each in last)
     after = [part for part in walk_scope(site.evaluator.scope.node) if isinstance(part, ast.Name)]
     return plain and not any(part.id == value.id and part.lineno > (statement.end_lineno or 0) for part in after)
-
-
-def _asks_for(test: ast.Call, name: str) -> bool:
-    return bool(test.args) and is_name(test.args[0], name)
 
 
 def _reads_names(node: ast.Raise) -> bool:

@@ -174,7 +174,7 @@ class TableReader:
     def table(self) -> Table:
         """What the statements compute; NotProven where that is something else."""
         for statement in (self.node, *self._computed):
-            whole = [part for part in walk_in_layers(statement.value) if not self._is_in_read(part)]
+            whole = [part for part in walk_in_layers(statement.value) if not is_within(part, self.read)]
             if not all(isinstance(part, _ARITHMETIC) for part in whole):
                 raise NotProven(f"`{short(statement)}` is not arithmetic")
         if dotted(self.positions) is None:
@@ -195,9 +195,6 @@ class TableReader:
         self._demand_unused(bound - {target}, statements)
         self._demand_list(parts)
         return Table(target, part, parts, picked_count, index, self.positions, statements)
-
-    def _is_in_read(self, node: ast.AST) -> bool:
-        return is_within(node, self.read)
 
     def _assigned(self, at: int) -> ast.Assign:
         statement = self._following[at] if at < len(self._following) else None

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_name, mentions
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, bound_in, dotted, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -337,17 +337,17 @@ class _Body:
 
     def _is_sorted(self, name: str) -> bool:
         """True for the second result of a sort, also without its gradient: places of a tensor of that length."""
-        made = [each for each in self._nodes if isinstance(each, ast.Assign) and _binds(each, name)]
+        made = [
+            each
+            for each in self._nodes
+            if isinstance(each, ast.Assign) and any(mentions(target, name) for target in each.targets)
+        ]
         stored = [part for part in self._nodes if is_name(part, name) and not isinstance(part.ctx, ast.Load)]
         return name not in self._given and len(made) == len(stored) > 0 and all(_sorts(each, name) for each in made)
 
 
 def _is_cheap(node: ast.BinOp) -> bool:
     return not isinstance(node.op, (ast.MatMult, ast.LShift, ast.RShift))
-
-
-def _binds(node: ast.Assign, name: str) -> bool:
-    return any(is_name(part, name) for target in node.targets for part in walk(target))
 
 
 def _sorts(node: ast.Assign, name: str) -> bool:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import root_of, stored_names
+from graphmend_codemod.analysis.patterns import names_bound, root_of
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, defaults_of, dotted, parameter_names, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -62,7 +62,7 @@ class PureValues:
     def result(self, function: FunctionNode) -> Kind:
         """What a function of numbers returns; NotProven where it does more than compute. `lines` break the graph."""
         kinds = dict.fromkeys(parameter_names(function), Kind.NUMBER)
-        names = frozenset(kinds) | stored_names(walk(function))
+        names = frozenset(kinds) | names_bound(function)
         return self._returned(function, Frame(self._site.summary.name, names, kinds, lambda _: None, 1))
 
     def kind(self, node: ast.expr, frame: Frame) -> Kind:
@@ -169,7 +169,7 @@ class PureValues:
         kinds |= dict(zip(positional, given, strict=False)) | dict(zip(words, named, strict=True))
         if frame.depth == 0:
             self.called.append((node.func, Kind.ARRAY in {*given, *named}))
-        names = frozenset(kinds) | stored_names(walk(function))
+        names = frozenset(kinds) | names_bound(function)
         inner = Frame(found[0], names, kinds, lambda _: None, frame.depth + 1)
         return self._returned(function, inner)
 

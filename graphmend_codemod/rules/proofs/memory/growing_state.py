@@ -22,9 +22,11 @@ from graphmend_codemod.rules.proofs.memory.computed_anyway import demand_no_effe
 
 @dataclass(eq=False, repr=False)
 class _Branch:
-    """What the compile path computes, and the attributes that it writes: name, value, and arguments if a buffer.
+    """What a compile path says for the branch, filled statement by statement.
 
-    `numbers` are attributes that get a Python number where the branch is taken, with the name of the number.
+    `lines` compute values under names of their own. `writes` are attributes, each with its new value and, where
+    `register_buffer` writes it, the other arguments of that call. `numbers` are attributes that get a Python number,
+    with the name of the number. `moved` are attributes that only go to another device, with the name of the copy.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -45,16 +47,15 @@ def growing_edit(site: Site, node: ast.If, own: str) -> Edit:
     if not branch.writes:
         raise NotProven("no attribute is written")
     read = {part.attr for part in walk_in_layers(node.test) if isinstance(part, ast.Attribute)}
-    facts = [f'hasattr({own}, "{name}")' for name, _, _ in branch.writes if name not in read]
-    known = list(facts)
-    facts = [
+    asked_before = [f'hasattr({own}, "{name}")' for name, _, _ in branch.writes if name not in read]
+    asked_behind = [
         alike(value, f"{own}.{name}") for name, value, given in branch.writes if given is not None or name not in read
     ]
     # A number cannot be selected: it has to be the one that is there.
-    known += [
+    asked_before += [
         f'isinstance(getattr({own}, "{place.partition(".")[2]}", None), (int, float))' for place in branch.numbers
     ]
-    facts += (f"(type({n}), {n}) == (type({place}), {place})" for place, n in branch.numbers.items())
+    asked_behind += (f"(type({n}), {n}) == (type({place}), {place})" for place, n in branch.numbers.items())
     lines: list[str] = []
     if len(branch.writes) > 1:
         name = site.free_name("outgrown", "changes")
@@ -66,7 +67,7 @@ def growing_edit(site: Site, node: ast.If, own: str) -> Edit:
             lines.append(f"{own}.{name} = {select}")
         else:
             lines.append(site.call(f"{own}.register_buffer(", [f'"{name}"', select, *arguments], deeper=1))
-    return computed_in_front(site, node, known, branch.lines, facts, lines)
+    return computed_in_front(site, node, asked_before, branch.lines, asked_behind, lines)
 
 
 def alike(one: str, other: str) -> str:
@@ -75,6 +76,7 @@ def alike(one: str, other: str) -> str:
 
 
 def _condition(site: Site, test: ast.expr, own: str) -> str:
+    """The test as one tensor. NotProven for what is no comparison of single elements, numbers and own attributes."""
     conjuncts = operands_of(test, ast.And)
     for part in conjuncts:
         if not isinstance(part, ast.Compare) or len(part.ops) != 1:
@@ -91,6 +93,7 @@ def _condition(site: Site, test: ast.expr, own: str) -> str:
 
 
 def _statement(site: Site, statement: ast.stmt, own: str, branch: _Branch) -> None:
+    """Note what a statement of the branch computes or writes. NotProven where it does anything else."""
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         _assignment(site, statement, statement.targets[0], own, branch)
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
@@ -131,6 +134,7 @@ def _assignment(site: Site, statement: ast.Assign, target: ast.expr, own: str, b
 
 
 def _value(site: Site, node: ast.expr, own: str, branch: _Branch) -> str:
+    """What an attribute gets, as text: a name, or another attribute as it was before the branch."""
     if isinstance(node, ast.Name):
         return node.id
     if is_attribute(node, own):
@@ -158,6 +162,7 @@ def larger_of(site: Site, node: ast.Assign) -> Edit | None:
 
 
 def _larger(node: ast.Assign) -> tuple[str, ast.expr] | None:
+    """`n` and `m` of `n = n if n is not None and n > m else m`."""
     value, target = node.value, node.targets[0]
     if not isinstance(value, ast.IfExp) or not isinstance(target, ast.Name) or not isinstance(value.test, ast.BoolOp):
         return None

@@ -19,6 +19,7 @@ from graphmend_codemod.analysis.patterns import (
     only_target,
     same,
     same_statement,
+    stored_names,
     stores_name,
 )
 from graphmend_codemod.analysis.scope import FunctionNode, parameter_names, walk_scope
@@ -58,7 +59,7 @@ class CountedEnds:
             return None
         name = node.left.value.id  # type: ignore[attr-defined]
         kept = self._kept(self._own, name, at)
-        if kept is None and name in self._own.parameters and not _is_changed(self._own.node, name):
+        if kept is None and name in self._own.parameters and name not in stored_names(walk_scope(self._own.node)):
             kept = self._given(name, at)
         return Held(kept, asked=(f"type({kept}) is int",)) if kept is not None else None
 
@@ -193,10 +194,6 @@ def _asks_for_none(node: ast.If, name: str) -> bool:
 
 def _changes(function: FunctionNode, name: str, line: int) -> list[bool]:
     return [stores_name(part, name) for part in walk_scope(function) if getattr(part, "lineno", 0) > line]
-
-
-def _is_changed(function: FunctionNode, name: str) -> bool:
-    return any(stores_name(part, name) for part in walk_scope(function))
 
 
 def _summands(node: ast.expr) -> list[ast.expr]:

@@ -16,7 +16,7 @@ _root = partial(root_of, walrus=True)
 Resolve = Callable[[str], "str | None"]
 _CHANGES = frozenset("append extend insert pop remove clear sort reverse __setitem__ __delitem__ __iadd__".split())
 _READS = frozenset("len sum min max list tuple range zip enumerate isinstance int float sorted print str repr".split())
-_LEVELS = 6
+_LEVELS = 6  # calls that are followed, one inside of another
 
 
 class ListChanges:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
 from graphmend_codemod.analysis.patterns import is_name, other_side
-from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import parents_in, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition_parts import whole_number
@@ -91,7 +91,7 @@ def _misused(site: Site, name: str, tensor: ast.expr, served: frozenset[int]) ->
             if not (isinstance(part, ast.Name) and id(part) in reads and id(part) not in allowed):
                 continue
             there = site.at(place.statement)
-            around = _parent(place.statement, part)
+            around = parents_in(place.statement)[id(part)]
             other = None
             if there is not None and isinstance(around, ast.BinOp):
                 other = there.value(other_side(around, part))
@@ -125,7 +125,3 @@ def own_expressions(statement: ast.stmt) -> list[ast.AST]:
     heads = [getattr(statement, field, None) for field in ("test", "iter", "target", "items", "subject")]
     roots = [each for head in heads for each in (head if isinstance(head, list) else [head]) if each is not None]
     return [part for root in roots for part in walk_in_layers(root)]
-
-
-def _parent(statement: ast.stmt, part: ast.AST) -> ast.AST:
-    return next(node for node in walk_in_layers(statement) if part in children(node))

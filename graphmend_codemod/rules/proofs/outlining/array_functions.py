@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from graphmend_codemod.analysis.patterns import all_given, is_name, root_of, stored_names
+from graphmend_codemod.analysis.patterns import all_given, is_name, names_bound, root_of
 from graphmend_codemod.analysis.scope import FunctionNode, parameter_names, parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Helper
@@ -134,8 +134,8 @@ def _slice(site: Site, function: FunctionNode, shape: ast.expr, made: ast.Call) 
             known = site.resolve_global(part.func) in _NUMBERS if isinstance(part, ast.Call) else True
             if not isinstance(part, _OF_SIZES) or not known:
                 raise NotProven(f"the shape of the array may depend on `{short(part)}`")
-            if isinstance(part, ast.Name) and not any(part.id in _stored(each) for each in kept):
-                found = [each for each in walk(function) if part.id in _stored(each) and each is not function]
+            if isinstance(part, ast.Name) and not any(part.id in names_bound(each) for each in kept):
+                found = [each for each in walk(function) if part.id in names_bound(each) and each is not function]
                 found = [each for each in found if not isinstance(each, (ast.expr, ast.expr_context))]
                 if part.id in given and not found:
                     continue
@@ -156,11 +156,6 @@ _OF_SIZES = (
 
 def _comes_before(function: FunctionNode, statement: ast.AST, made: ast.Call) -> bool:
     return isinstance(statement, ast.Assign) and statement in function.body and statement.lineno < made.lineno
-
-
-def _stored(statement: ast.AST) -> set[str]:
-    """Names that a statement itself binds, also in the statements in it."""
-    return stored_names(walk(statement))
 
 
 class _Effects(NameOrigins):

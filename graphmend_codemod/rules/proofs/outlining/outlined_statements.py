@@ -39,8 +39,8 @@ from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes,
 from graphmend_codemod.rules.proofs.untraced.guesses import seems_tensor
 
 _COMMENT = "# torch.compile cannot trace these statements: it calls them as one operator."
-_MOST = 8
-FORMS = (
+_MOST = 8  # statements of one operator
+FORMS = (  # which no statement of an operator holds
     *(ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal, ast.Delete),
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom),
 )
@@ -275,7 +275,8 @@ class _Region:
         operator = operator_name(site, "_and_".join(self.results[:3]) if self.results else f"end_of_{function}")
         start, end = site.span(self.statements[0]), site.span(self.statements[-1])
         whole = Span(start.start_line, start.start_column, end.end_line, end.end_column)
-        called = f"{operator}({', '.join(self._handed())})"
+        handed = [*([self.own or "None"] if self._keeps_state else []), *self.given]
+        called = f"{operator}({', '.join(handed)})"
         header = site.header("if", ["torch.compiler.is_dynamo_compiling()", *self._conditions()])
         taken = f"return {called}" if self.returns else f"{', '.join(self.results)} = {called}"
         path: CompilePath | str = f"{_COMMENT}\n" + under(header, taken)
@@ -286,9 +287,6 @@ class _Region:
     def _keeps_state(self) -> bool:
         """Whether the operator is that of layers, which holds parameters and the state of random numbers."""
         return bool(self.own) or self.effects.random
-
-    def _handed(self) -> list[str]:
-        return [*([self.own or "None"] if self._keeps_state else []), *self.given]
 
     def _parts(self) -> str:
         return ", ".join(f'"{each}"' for each in sorted(self.effects.read))

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis import speculation, torch_api
-from graphmend_codemod.analysis.patterns import all_names, elements_of, is_name, is_not
+from graphmend_codemod.analysis.patterns import all_names, elements_of, is_name, is_not, names_bound
 from graphmend_codemod.analysis.scope import FunctionNode, parameters, walk, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Value
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -24,7 +24,6 @@ from graphmend_codemod.rules.proofs.outlining.shape_parts import (
     assignments_in,
     head_of,
     is_container,
-    names_bound,
     names_changed,
     names_filled,
     one_element,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import is_name, is_not, stored_names
+from graphmend_codemod.analysis.patterns import is_name, is_not
 from graphmend_codemod.analysis.scope import FunctionNode, walk
 from graphmend_codemod.rules.framework.site import Site
 
@@ -16,10 +16,6 @@ READ_DATA = CHOOSE | torch_api.name_set("bincount repeat_interleave one_hot hist
 """Operators whose results have sizes that data decides, or that give Python values."""
 _NUMBERS = frozenset(f"builtins.{each}" for each in ("int", "float", "bool", "max", "min"))
 _OF_TENSORS = torch_api.RETURNS_TENSOR | frozenset(torch_api.PYTHON_METHODS)
-
-
-def names_bound(node: ast.stmt) -> set[str]:
-    return stored_names(walk(node))
 
 
 def rebuilt(node: Any, instead: Mapping[int, ast.expr]) -> Any:

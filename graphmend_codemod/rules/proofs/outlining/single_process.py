@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import is_attribute, is_not, stored_names
+from graphmend_codemod.analysis.patterns import is_attribute, is_not, names_bound, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.other_files import defined
@@ -124,7 +124,7 @@ class _Alone:
             return _UNKNOWN
         module, node = found
         local = {each.arg for each in walk(node.args) if isinstance(each, ast.arg)}
-        local |= stored_names(walk(node))
+        local |= names_bound(node)
         if any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in walk_scope(node)):
             return _UNKNOWN
         return self._of_block(module, node.body, local, depth + 1)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import stored_names
+from graphmend_codemod.analysis.patterns import names_bound
 from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -48,7 +48,7 @@ def edit(site: Site) -> Edit:
     function, scope = site.evaluator.scope.node, site.evaluator.scope
     own, owner = scope.self_name or "", (scope.class_qualified or "").rpartition(".")[2]
     names = method_parameters(site, function, own)
-    update = update_of(site, function, own, names, stored_names(walk(function)))
+    update = update_of(site, function, own, names, names_bound(function))
     operator = operator_name(site, function.name)
     path = path_before_body(site, _COMMENT, update.conditions, f"{operator}({', '.join([own, *names])})")
     method = f"{owner}.{function.name}"

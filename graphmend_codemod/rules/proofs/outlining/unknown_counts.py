@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import last_name, stored_names
+from graphmend_codemod.analysis.patterns import last_name, names_bound
 from graphmend_codemod.analysis.scope import children, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
@@ -66,7 +66,7 @@ def unanswered(
 def as_shape(site: Site, statement: ast.stmt, lists: Collection[ast.expr]) -> str | None:
     """Why lists of numbers that the data tells cannot be symbols: `x.reshape(lists)`, where -1 stands for the rest."""
     nodes = {id(node) for node in lists}
-    names = stored_names(walk(statement)) if nodes else frozenset()
+    names = names_bound(statement) if nodes else frozenset()
     for call in (part for part in walk_scope(site.evaluator.scope.node) if nodes and isinstance(part, ast.Call)):
         given = [each.value if isinstance(each, ast.Starred) else each for each in call.args]
         whole = any(id(each) in nodes or (isinstance(each, ast.Name) and each.id in names) for each in given)
@@ -99,9 +99,9 @@ def _asked_of(site: Site, nodes: Collection[ast.expr], numbers: Collection[ast.e
     statements = [part for part in walk_scope(scope) if isinstance(part, (ast.Assign, ast.AugAssign))]
     for each in sorted(statements, key=lambda part: part.lineno):
         if rows.reach(each.value):
-            rows.names |= stored_names(walk(each))
+            rows.names |= names_bound(each)
         elif rows.is_number(each.value):
-            rows.numbers |= stored_names(walk(each))
+            rows.numbers |= names_bound(each)
     found = None if site.no_grad else _powers(site, scope, rows)
     for call in (part for part in walk_scope(scope) if isinstance(part, ast.Call)):
         name = last_name(call.func)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.patterns import stored_names
+from graphmend_codemod.analysis.patterns import names_bound, stored_names
 from graphmend_codemod.analysis.scope import walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement
 from graphmend_codemod.rules.framework.edits import under
@@ -56,7 +56,7 @@ def _edit_of(site: Site, statement: ast.stmt) -> Edit:
     own = site.evaluator.scope.self_name or ""
     if (unbound := next((each for each in names.given if not is_bound(site, each)), None)) is not None:
         raise NotProven(f"`{unbound}` may be unbound before the statement")
-    update = update_of(site, names.function, own, names.given, stored_names(walk(statement)))
+    update = update_of(site, names.function, own, names.given, names_bound(statement))
     operator = operator_name(site, f"update_in_{site.evaluator.scope.node.name}")
     text = [
         f"@{decorating(update)}",

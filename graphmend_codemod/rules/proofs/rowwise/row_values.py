@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import is_literal, is_none, is_whole, written_integer
+from graphmend_codemod.analysis.patterns import is_constant, is_literal, is_none, is_whole, written_integer
 from graphmend_codemod.rules.framework.reasons import NotProven
 
 _ALONG = frozenset("softmax log_softmax softmin cumsum cumprod logcumsumexp".split())
@@ -142,9 +142,9 @@ def dimension(node: ast.expr | None, rank: int, *, more: int = 0) -> int:
 
 def indexed(held: Held, parts: list[ast.expr]) -> Held:
     """`x[..., 0]`, `x[:, None]` of rows; NotRowwise for an index that looks at the number of rows."""
-    if not parts or not (is_whole(parts[0]) or _is_ellipsis(parts[0])):
+    if not parts or not (is_whole(parts[0]) or is_constant(parts[0], ...)):
         raise NotRowwise("it selects among the rows")
-    ellipsis = _is_ellipsis(parts[0])
+    ellipsis = is_constant(parts[0], ...)
     taken, rank = 0 if ellipsis else 1, held.rank
     for part in parts[1:]:
         if is_none(part):
@@ -158,10 +158,6 @@ def indexed(held: Held, parts: list[ast.expr]) -> Held:
     if taken > held.rank - (1 if ellipsis else 0):
         raise NotRowwise("it selects among the rows")
     return rows(rank, boolean=held.boolean)
-
-
-def _is_ellipsis(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is Ellipsis
 
 
 def operator(name: str, first: Held, rest: list[Held], words: dict[str, Held], call: ast.Call, text: str) -> Held:

@@ -6,8 +6,8 @@ import ast
 from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend_codemod.analysis.patterns import all_given, elements_of, is_whole, same, stored_names
-from graphmend_codemod.analysis.scope import dotted, walk
+from graphmend_codemod.analysis.patterns import all_given, elements_of, is_whole, names_bound, same
+from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.rules.framework.site import Site
 
 if TYPE_CHECKING:
@@ -213,4 +213,4 @@ def where_of(site: Site, node: ast.expr) -> tuple[ast.expr, int | None] | None:
 
 def bound_in(node: ast.AST) -> set[str]:
     """Local names that a statement binds."""
-    return stored_names(walk(node))
+    return names_bound(node)

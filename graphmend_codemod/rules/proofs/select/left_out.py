@@ -74,7 +74,10 @@ def mean(l, ignore_nan=False, empty=0):
 
 
 class Loop(NamedTuple):
-    """A loop: what runs `before` the `branch` that leaves an element out, what `behind` it, and what is appended."""
+    """A loop: what runs `before` the `branch` that leaves an element out, what `behind` it, and what is appended.
+
+    `name` is the list that `element` is appended to.
+    """
 
     node: ast.For
     before: tuple[ast.stmt, ...]
@@ -101,7 +104,10 @@ def loop_of(node: ast.For) -> Loop | None:
 
 
 def edit(site: Site, where: Site, loop: Loop, condition: Condition) -> Edit:
-    """The compile path in front of the loop and of the mean behind it; NotProven where more is done than compute."""
+    """The compile path in front of the loop and of the mean behind it; NotProven where more is done than compute.
+
+    `site` is the loop's, `where` that of the branch in it, which `condition` is the test of.
+    """
     demand_torch(site)
     for reason in (condition.skipped, condition.hazards.impure):
         if reason is not None:

@@ -158,11 +158,12 @@ class Selection:
         for item in temporaries:
             if counts.count(item.name) > 1:
                 raise NotProven(f"`{item.name}` is assigned in several branches")
-            if any(self._reads(arm, item) for arm in self.arms if item not in arm.assignments):
+            if any(
+                reads_before_writing([other.statement for other in arm.assignments], item.name)
+                for arm in self.arms
+                if item not in arm.assignments
+            ):
                 raise NotProven(f"`{item.name}` is used in several branches")
-
-    def _reads(self, arm: Branch, item: Assignment) -> bool:
-        return reads_before_writing([other.statement for other in arm.assignments], item.name)
 
     def value_of(self, arm: Branch, name: str) -> ast.expr:
         """What `name` is after `arm`."""

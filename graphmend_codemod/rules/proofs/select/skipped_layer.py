@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import all_names, is_not, is_within, reads_name, stored_names
+from graphmend_codemod.analysis.patterns import all_names, is_not, is_within, names_bound, reads_name
 from graphmend_codemod.analysis.scope import walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import ValueKind
@@ -94,7 +94,7 @@ def _calls(site: Site, drawn: Draw) -> list[ast.expr | None]:
     made = [drawn.draw]
     if isinstance(drawn.draw, ast.Name):
         assigned = [node for node in walk_scope(site.evaluator.scope.node) if isinstance(node, ast.Assign)]
-        made = [node.value for node in assigned if _stores(node) == {drawn.draw.id}]
+        made = [node.value for node in assigned if names_bound(node) == {drawn.draw.id}]
     return [draw_of(site, each) for each in made]
 
 
@@ -160,8 +160,8 @@ class _Region:
     def _kept(self, run: _Path, idle: _Path) -> list[str] | None:
         """The names that hold another tensor behind the layer; None where a flag more is asked for."""
         found = []
-        changed = {name for each in run.rest for name in _stores(each.statement)}
-        nothing = {name for each in idle.rest for name in _stores(each.statement)}
+        changed = {name for each in run.rest for name in names_bound(each.statement)}
+        nothing = {name for each in idle.rest for name in names_bound(each.statement)}
         if left := [name for name in run.flags if self._matters(name, set())]:
             raise NotProven(f"`{left[0]}` is read later")
         exposed = _exposed([each.statement for each in (*run.first, *run.rest)])
@@ -171,9 +171,9 @@ class _Region:
             adds = [
                 each.statement
                 for each in run.rest
-                if isinstance(each.statement, ast.If) and name in _stores(each.statement)
+                if isinstance(each.statement, ast.If) and name in names_bound(each.statement)
             ]
-            if adds and not any(name in _stores(each.statement) for each in run.rest if each.statement not in adds):
+            if adds and not any(name in names_bound(each.statement) for each in run.rest if each.statement not in adds):
                 for each in adds:
                     self.assume(each.test, False)
                 return None
@@ -184,7 +184,7 @@ class _Region:
             found.append(name)
         if not found:
             raise NotProven("no tensor that the layer gives is read later")
-        if taken := sorted(set(found) & {name for each in run.first for name in _stores(each.statement)}):
+        if taken := sorted(set(found) & {name for each in run.first for name in names_bound(each.statement)}):
             raise NotProven(f"`{taken[0]}` changes before the number is compared")
         return found
 
@@ -195,7 +195,7 @@ class _Region:
 
     def _asked(self, run: _Path) -> list[str]:
         """The conditions of the header. NotProven where a flag may be a tensor, or changes on the way."""
-        stored = {name for statement in self.statements for name in _stores(statement)}
+        stored = {name for statement in self.statements for name in names_bound(statement)}
         asked = []
         for node, value in self.assumed.values():
             text = flag_text(self.here, node, value)
@@ -213,7 +213,7 @@ class _Region:
     def _is_bound(self, name: str) -> bool:
         """True for a local that a statement before the loop certainly binds."""
         before = [each for block, position in self.site.place.blocks for each in block[:position]]
-        return any(isinstance(each, ast.Assign) and name in _stores(each) for each in before)
+        return any(isinstance(each, ast.Assign) and name in names_bound(each) for each in before)
 
 
 class _Path:
@@ -328,10 +328,6 @@ def _is_flag(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Assign) and isinstance(getattr(statement.value, "value", None), bool)
 
 
-def _stores(statement: ast.AST) -> set[str]:
-    return stored_names(walk(statement))
-
-
 def _exposed(statements: Sequence[ast.stmt]) -> set[str]:
     """Names that the statements read before they certainly bind them."""
     bound: set[str] = set()
@@ -339,8 +335,8 @@ def _exposed(statements: Sequence[ast.stmt]) -> set[str]:
     for statement in statements:
         read = {part.id for part in walk(statement) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
         if isinstance(statement, ast.AugAssign):
-            read |= _stores(statement)
+            read |= names_bound(statement)
         found |= read - bound
         if isinstance(statement, ast.Assign):
-            bound |= _stores(statement)
+            bound |= names_bound(statement)
     return found

@@ -139,7 +139,7 @@ def _stored(guess: Guess, source: Source, node: ast.Attribute) -> Iterator[Sourc
     """What the function gives `state.done`, and what the classes of the file give `self.done` or `self.part.done`."""
     frame, spelled = source.frame, dotted(node)
     for each in walk_scope(frame.node) if spelled is not None else ():
-        if isinstance(each, ast.Assign) and spelled in map(_spelled, each.targets):
+        if isinstance(each, ast.Assign) and spelled in map(dotted, each.targets):
             yield Source(each.value, frame)
     if not isinstance(node.value, (ast.Name, ast.Attribute, ast.Call)) or dotted(node.value) in _CONFIGURATIONS:
         return
@@ -194,10 +194,6 @@ def _fields_of(guess: Guess, frame: Frame, kind: str) -> list[str]:
         return []
     text = guess.site.source.text if frame.home is None else frame.home.text
     return fields_of(tree_of(text), kind)
-
-
-def _spelled(node: ast.expr) -> str | None:
-    return dotted(node)
 
 
 def _elements(guess: Guess, source: Source, node: ast.Subscript) -> Iterator[Source]:
