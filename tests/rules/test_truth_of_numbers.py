@@ -68,3 +68,60 @@ def test_a_test_that_python_decides_first_is_passed_by_as_before(test: str) -> N
     before = MODEL.replace("from sizes import rows\n", "").replace("EXPRESSION", f"(x if {test} else x.new_zeros(n))")
     after, _ = fixed(before, opaque=True, select=("GM802",))
     assert "_integer_in_graph(" in after
+
+
+@pytest.mark.parametrize(("body", "stays"), [("x.new_zeros(n or 1)", True), ("x.new_zeros(n)", False)])
+def test_layers_of_other_files_are_asked(tmp_path: Path, body: str, *, stays: bool) -> None:
+    source = """
+import torch
+from torch import nn
+from parts import Part
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+
+    def forward(self, x: torch.Tensor, t: torch.Tensor):
+        n = int(t.max())
+        return self.part(x, n) + x.sum()
+"""
+    part = f"""
+    import torch
+    from torch import nn
+
+
+    class Part(nn.Module):
+        def forward(self, x, n):
+            return {body}
+    """
+    after, _ = fixed_among(tmp_path, source, {"parts.py": part}, opaque=True, select=("GM802",))
+    assert (after == source) is stays
+
+
+@pytest.mark.parametrize(("body", "stays"), [("x.new_zeros(n or 1)", True), ("x.new_zeros(n)", False)])
+def test_heirs_that_a_base_class_calls_are_asked(tmp_path: Path, body: str, *, stays: bool) -> None:
+    source = """
+import torch
+from torch import nn
+
+
+class Base(nn.Module):
+    def forward(self, x, n):
+        raise NotImplementedError
+
+    def __call__(self, x: torch.Tensor, t: torch.Tensor):
+        n = int(t.max())
+        return super().__call__(x, n=n)
+"""
+    heir = f"""
+    from model import Base
+
+
+    class Heir(Base):
+        def forward(self, x, n):
+            return {body}
+    """
+    after, _ = fixed_among(tmp_path, source, {"heir.py": heir}, opaque=True, select=("GM802",))
+    assert (after == source) is stays

@@ -149,16 +149,26 @@ class _AskedValues:
 
         A comparison ends the graph there, as one in the function itself does.
         """
+        index = self._site.evaluator.scope.index
+        for found in filter(None, (defined(index, each) for each in self._called_elsewhere(function, call))):
+            arguments = found[1].arguments(call).items()
+            taken = {name for name, each in arguments if self._carries(function, each, names)}
+            asked = (part for node in walk(found[1].node) for part in deciding(node)) if taken else ()
+            if any(isinstance(part, ast.Name) and part.id in taken for part in asked):
+                self._fail(f"a branch of `{found[1].qualname}` depends on the number")
+
+    def _called_elsewhere(self, function: Definition, call: ast.Call) -> Iterator[str]:
+        """The functions of other files that a call may run: one by its name, or the `forward` of a layer."""
         scope, spelled = self._site.evaluator.scope, dotted(call.func)
         qualified = scope.index.resolve(scope.module, spelled) if spelled is not None else None
-        found = defined(scope.index, qualified) if qualified is not None and qualified[:6] != "torch." else None
-        if found is None:
-            return
-        arguments = found[1].arguments(call).items()
-        taken = {name for name, each in arguments if self._carries(function, each, names)}
-        asked = (part for node in walk(found[1].node) for part in deciding(node)) if taken else ()
-        if any(isinstance(part, ast.Name) and part.id in taken for part in asked):
-            self._fail(f"a branch of `{found[1].qualname}` depends on the number")
+        if qualified is not None and not qualified.startswith(("torch.", "builtins.")):
+            yield qualified
+        classes = [self._site.value(call.func).instance_of] if self._is_own(function) else []
+        own = scope.class_qualified
+        if own is not None and ast.unparse(call.func) == "super().__call__":
+            classes += [own, *scope.index.heirs(own)]
+        facts = [scope.index.class_facts(each) for each in classes if each is not None]
+        yield from (each.methods["forward"] for each in facts if each is not None and "forward" in each.methods)
 
     def _mentions(self, node: ast.AST, names: frozenset[str]) -> bool:
         return id(node) in self._nodes or (isinstance(node, ast.Name) and node.id in names)
