@@ -44,7 +44,6 @@ class Child:
         self.stage("importing")
         root = self.options.root.resolve()
         add_to_path(root, self.options.model)
-        child_process.import_torch()
         import torch
 
         from graphmend_evaluation.loading import load_factory
@@ -61,7 +60,6 @@ class Child:
 
     def seed(self) -> dict[str, Any]:
         """Compile something trivial. Says which backend works here."""
-        child_process.import_torch()
         from graphmend_evaluation.speed import timing
 
         self.stage("compiling something trivial")
