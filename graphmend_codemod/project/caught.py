@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 
 from graphmend_codemod.project.catching import catching_modules
 from graphmend_codemod.project.entrances import Step, called_by_library
@@ -51,6 +50,7 @@ class _Caught(Search):
         self._reached = {(path, each.qualname, each.line): each for path, found in reached.items() for each in found}
         self._callers: dict[str, str] = {}
         self._keep_given: dict[str, str] = {}
+        self._constructed: frozenset[str] | None = None
         super().__init__(index, modules)
         self._follow_given()
         self._follow_givers()
@@ -66,7 +66,7 @@ class _Caught(Search):
         for item in module.summary.classes:
             qualified = f"{module.summary.name}.{item.qualname}"
             marked = list(called_by_library(self._index, qualified))
-            for name in marked if marked and qualified in self._constructed else ():
+            for name in marked if marked and self._is_constructed(qualified) else ():
                 method = module.methods.get(item.qualname, {}).get(name)
                 if method is not None:
                     self._add(module, method, qualified, f"the library that calls {item.qualname}.{name}")
@@ -85,9 +85,13 @@ class _Caught(Search):
                     for name in (function.qualname, function.outer) if used == CALLED else ():
                         self._callers[f"{module.summary.name}.{name}"] = via
 
-    @cached_property
-    def _constructed(self) -> frozenset[str]:
-        """The classes of which code that Dynamo traces makes instances, with what they inherit from."""
+    def _is_constructed(self, qualified: str) -> bool:
+        """True for a class of which code that Dynamo traces makes instances, or of an heir."""
+        if self._constructed is None:
+            self._constructed = self._find_constructed()
+        return qualified in self._constructed
+
+    def _find_constructed(self) -> frozenset[str]:
         made: set[str] = set()
         for module in self._modules:
             for function in module.summary.functions:

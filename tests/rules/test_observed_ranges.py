@@ -100,7 +100,7 @@ def test_a_part_of_the_test_that_eager_mode_skips_is_asked_for_its_elements() ->
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        (AVERAGE.replace("self.momentum == 1", "self.momentum.item() == 1"), "may have side effects"),
+        (AVERAGE.replace("self.momentum == 1", "self.momentum.item() == 1"), "cannot be asked while tracing"),
         (AVERAGE.replace("self.momentum == 1", "self.observe()"), "may have side effects"),
         (AVERAGE.replace("torch.max(self.high, high)", "self.low"), "which the branch writes"),
         (AVERAGE.replace("    self.high = torch.max(self.high, high)\n", ""), "`self.high` is written in only one"),
