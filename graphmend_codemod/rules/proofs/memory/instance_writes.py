@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from graphmend_codemod.analysis import aliasing
@@ -52,6 +53,7 @@ class _Ways(NamedTuple):
         return (name[:1].isupper() or name in _PARTIAL) and any(map(self.led, aliasing.operands(node)))
 
 
+@lru_cache(maxsize=32)
 def hands_instance(text: str) -> bool:
     """False for a file in which no call is given an instance."""
     return _HANDED.search(text) is not None
