@@ -39,7 +39,8 @@ def applicable(diagnostic: Diagnostic, rule: Rule, site: Site, reached: ReachedF
 
 
 _STRING_OR_TORCH = re.compile(
-    r"(?s:\"{3}.*?\"{3})|\"(?:\\\\.|[^\"\\\\\n])*\"|'(?:\\\\.|[^'\\\\\n])*'|#[^\n]*|(?<![\w.])(?P<torch>torch)\b(?!\s*=[^=])"
+    r"""(?s:\"{3}.*?\"{3})|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*"""
+    r"""|(?<![\w.])(?P<torch>torch)\b(?!\s*=[^=])"""
 )
 
 

@@ -16,6 +16,7 @@ from graphmend_codemod.analysis.patterns import (
     assigned_pairs,
     elements_of,
     is_attribute,
+    is_name,
     last_name,
 )
 from graphmend_codemod.analysis.scope import dotted, parameters, walk
@@ -165,7 +166,8 @@ class _AskedValues:
             yield qualified
         classes = [self._site.value(call.func).instance_of] if self._is_own(function) else []
         own = scope.class_qualified
-        if own is not None and ast.unparse(call.func) == "super().__call__":
+        base = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "__call__" else None
+        if own is not None and isinstance(base, ast.Call) and is_name(base.func, "super"):
             classes += [own, *scope.index.heirs(own)]
         facts = [scope.index.class_facts(each) for each in classes if each is not None]
         yield from (each.methods["forward"] for each in facts if each is not None and "forward" in each.methods)
