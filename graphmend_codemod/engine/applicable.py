@@ -29,7 +29,7 @@ def applicable(diagnostic: Diagnostic, rule: Rule, site: Site, reached: ReachedF
             "manually guard the call where a compiled model of yours does"
         )
         return diagnostic._replace(edit=None, declined=reason)
-    diagnostic = _calling_torch_so(diagnostic, site)
+    diagnostic = _with_name_of_torch(diagnostic, site)
     diagnostic = _uncaught(
         _uncontradicted(_within_target(_without_private_names(diagnostic, site), site), site), rule, site
     )
@@ -44,7 +44,7 @@ _STRING_OR_TORCH = re.compile(
 )
 
 
-def _calling_torch_so(diagnostic: Diagnostic, site: Site) -> Diagnostic:
+def _with_name_of_torch(diagnostic: Diagnostic, site: Site) -> Diagnostic:
     """The diagnostic with the name in its edit that this module gives to torch: `import torch as th`."""
     edit, name = diagnostic.edit, site.torch
     if edit is None or name is None or name == "torch":

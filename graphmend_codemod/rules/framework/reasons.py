@@ -30,7 +30,7 @@ def with_way_out(reason: str, way_out: str) -> str:
 
 
 def demand_torch(site: Site) -> None:
-    """NotProven unless the module has torch, under whatever name, as soon as it is imported: helpers are made then."""
+    """NotProven unless importing the module binds torch, also by another name: helpers are made at that time."""
     if site.torch is None or not site.torch_at_import:
         raise NotProven(name_taken() if site.torch is None else "`torch` may not be bound when the module is imported")
 

@@ -6,7 +6,7 @@ level is disabled. Eager mode keeps the statement, its arguments and the place t
 Loggers are what `logging.getLogger` gives, subclasses of `logging.Logger` and `logging.LoggerAdapter`, what functions
 of the project return that make nothing else, in any file, and loguru's `logger`; `rank_zero_warn` and its like of
 Lightning and torchmetrics are calls of this kind as well. A method that a class of the project defines itself has to do
-nothing but tell: one that counts its calls is left alone. Handlers and filters do not run for a message that is left
+nothing but log: one that counts its calls is left alone. Handlers and filters do not run for a message that is left
 out.
 
 Under `torch.compile` the call is left out: it stands under `not torch.compiler.is_compiling()`, added to the test of

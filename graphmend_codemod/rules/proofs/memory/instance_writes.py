@@ -60,7 +60,7 @@ def hands_instance(text: str) -> bool:
 
 
 def own_name(memory: ModuleMemory, function: Definition, name: str) -> str:
-    """`self` for a name that a function gives the instance, `me = self`; any other as it is."""
+    """`self` for a name that a function gives the instance, `me = self`; any other name unchanged."""
     if name == "self" or not hands_instance(memory.site.source.text):
         return name
     return "self" if name in _ways(memory, function).names else name
@@ -110,7 +110,7 @@ def _only_reads(call: ast.Call, qualified: str | None) -> bool:
 
 
 def spelled_out(call: ast.Call) -> ast.Call:
-    """`self.bump(x)` for `getattr(self, "bump")(x)`; any other call as it is."""
+    """`self.bump(x)` for `getattr(self, "bump")(x)`; any other call unchanged."""
     if not isinstance(call.func, ast.Call) or not is_name(call.func.func, "getattr") or len(call.func.args) != 2:
         return call
     owner, name = call.func.args
