@@ -72,7 +72,7 @@ def compiled_differences(
         for scenario in scenarios:
             eager = observe(registered, name, inputs, scenario)
             graphs: list[int] = []
-            with _clean_dynamo():
+            with clean_dynamo():
                 allowed = not strict or any(call.outcome[0] == "raised" for call in eager)
                 compiled = observe(registered, name, inputs, scenario, _compiler(graphs, allowed, dynamic, backend))
             for number, (old, new) in enumerate(zip(eager, compiled, strict=True), 1):
@@ -120,7 +120,7 @@ def quick_dynamo() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _clean_dynamo() -> Iterator[None]:
+def clean_dynamo() -> Iterator[None]:
     torch._dynamo.reset()
     # Dynamo keeps what it has imported by name, also among the globals of frames of torch: every subject is the first.
     symbolic_convert._import_module.cache_clear()

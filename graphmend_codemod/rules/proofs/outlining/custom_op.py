@@ -12,6 +12,7 @@ from graphmend_codemod.analysis.patterns import all_names, rebinds
 from graphmend_codemod.analysis.scope import SCOPES, parameters, walk, walk_scope, with_plain_assignments
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Helper
+from graphmend_codemod.rules.framework.edits import CONSTANT
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.texts import chosen
@@ -33,6 +34,24 @@ def _operator_name(name: str) -> str:
     since="library.custom_op",
 )
 """The function that operators of a file get their names from; it has to come before them in an edit."""
+_LEFT = Helper(
+    "_left_to_its_callers",
+    f'''\
+@{CONSTANT.name}
+def _left_to_its_callers(function) -> None:
+    """None; and torch.compile traces `function` within its callers alone, where a graph break in it is one break."""
+    skip = getattr(torch._dynamo.eval_frame, "skip_code", None)
+    if skip is not None:
+        skip(function.__code__)''',
+    after=(CONSTANT.name,),
+    shared=True,
+)
+LEFT_TO_CALLERS = (CONSTANT, _LEFT)
+"""For a function that holds statements which stood in another one, where torch.compile does not call its operator.
+
+A graph break in a function breaks the graph of its caller, and then again its own, unless that is not traced. Torch has
+no public function for this: without the one that it has, the graph breaks once more than it did.
+"""
 _TAG = "cudagraph_unsafe"
 _TAGGED_SINCE = (2, 9)
 
@@ -155,6 +174,17 @@ def test(site: Site, conditions: Sequence[str]) -> str:
         return line
     first, *rest = conditions
     return "\n".join(["    if (", f"        {first}", *(f"        and {each}" for each in rest), "    ):"])
+
+
+def fitting(site: Site, function: str, conditions: Sequence[str]) -> str:
+    """The header in `function` under which an operator is called; otherwise it is left to its callers."""
+    asked, otherwise = f"{site.torch}.compiler.is_dynamo_compiling()", f"{_LEFT.name}({function})"
+    line = f"    if {asked} and ({' and '.join(conditions)} or {otherwise}):"
+    if len(line) <= site.line_limit and "\n" not in line:
+        return line
+    first, *rest = conditions
+    lines = [first, *(f"and {each}" for each in rest), f"or {otherwise}"]
+    return "\n".join([f"    if {asked} and (", *(f"        {each}" for each in lines), "    ):"])
 
 
 def definition_before(site: Site) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
+    LEFT_TO_CALLERS,
     NAMING,
     Argument,
     call,
@@ -28,9 +29,9 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import (
     definition_before,
     demand_movable,
     demand_own_names,
+    fitting,
     head,
     moved,
-    test,
 )
 from graphmend_codemod.rules.proofs.outlining.loop_arguments import Arguments, made_before
 from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
@@ -125,6 +126,7 @@ def edit(site: Site, filling: Filling) -> Edit:
     after = definition_before(site)
     helpers = (
         NAMING,
+        *LEFT_TO_CALLERS,
         Helper(name, _function(site, filling, arguments, name, operator), after=after),
         Helper(operator, _operator(site, filling, arguments, name, operator), after=(*after, name, "_operator_name")),
     )
@@ -148,7 +150,7 @@ def _check_forms(site: Site, node: ast.For, filled: Sequence[str]) -> None:
 
 
 def _function(site: Site, filling: Filling, arguments: list[Argument], name: str, operator: str) -> str:
-    conditions = [f"{site.torch}.compiler.is_dynamo_compiling()", *(c for each in arguments for c in each.conditions)]
+    conditions = [condition for each in arguments for condition in each.conditions]
     filled = [f"`{each}`" for each in filling.filled]
     together = " and ".join(filled) if len(filled) < 3 else f"{', '.join(filled[:-1])} and {filled[-1]}"
     about = f"Fill {together} in place: how far, and with what, depends on the data."
@@ -159,7 +161,7 @@ def _function(site: Site, filling: Filling, arguments: list[Argument], name: str
             head(site, name, _of_function(site, arguments), "None"),
             *documented,
             _COMMENT,
-            test(site, conditions),
+            fitting(site, name, conditions),
             call(site, operator, [each.given for each in arguments], 2),
             "        return",
             moved(site, [filling.node]),

@@ -21,16 +21,17 @@ from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
+    LEFT_TO_CALLERS,
     OF_A_CLASS,
     call,
     def_line,
     definition_before,
     demand_movable,
     demand_own_names,
+    fitting,
     is_bound_before,
     moved,
     one_operator,
-    test,
 )
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.region_effects import RegionEffects
@@ -42,7 +43,6 @@ _FORMS = (*SCOPES, ast.AsyncWith, ast.Try, ast.Match, ast.Import, ast.ImportFrom
 _NUMBERS = frozenset({AttributeKind.CONSTANT, AttributeKind.CONFIG, AttributeKind.ARGUMENT})
 _ITERATORS = frozenset(f"builtins.{each}" for each in ("iter", "zip", "map", "filter", "reversed", "enumerate"))
 _FURTHER = 6
-_TEST = "if torch.compiler.is_dynamo_compiling() and "
 _COMMENT = "# Shapes in here depend on the data: torch.compile calls this function as one operator."
 
 
@@ -230,6 +230,7 @@ def edit(site: Site, statements: Sequence[ast.stmt], about: str) -> Edit:
     operator, after = f"{function}_operator", definition_before(site)
     helpers = (
         *one_operator(site, *((Helper("_holds_only", HOLDS_ONLY, shared=True),) if region.classes else ())),
+        *LEFT_TO_CALLERS,
         Helper(function, _function(region, function, own, given, parts, about), after=after),
         Helper(
             operator,
@@ -262,20 +263,13 @@ def _region(site: Site, statements: Sequence[ast.stmt]) -> tuple[Region, str]:
 def _function(region: Region, name: str, own: list[str], given: list[str], parts: list[str], about: str) -> str:
     site, result, owner = region.site, given[0], own[0] if own else "None"
     quoted = ", ".join(f'"{part}"' for part in parts) + ("," if len(parts) == 1 else "")
-    tested = call(site, "_fits_an_operator", [owner, f"({quoted})", *given], 1).lstrip()
-    if len(tested.partition("\n")[0]) + len(_TEST) > site.line_limit and "\n" not in tested:
-        tested = tested.replace("(", "(\n        ", 1)[:-1] + "\n    )"
-    conditions = region.conditions()
-    lines = [f"    {_TEST}{tested}:"]
-    if conditions:
-        tested = "\n    ".join(tested.split("\n"))
-        lines = [test(site, ["torch.compiler.is_dynamo_compiling()", *conditions, tested])]
+    tested = call(site, "_fits_an_operator", [owner, f"({quoted})", *given], 2).lstrip()
     return "\n".join(
         [
             def_line(name, [*own, *given], site.line_limit),
             f'    """{about.format(result)}"""',
             f"    {_COMMENT}",
-            *lines,
+            fitting(site, name, [*region.conditions(), tested]),
             f"        return {call(site, f'{name}_operator', [owner, *given], 2).lstrip()}",
             moved(site, region.statements),
             f"    return {result}",
