@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from graphmend_evaluation.compilations import INDUCTOR, Compilations, Compiled, Way
-from graphmend_evaluation.isolation import DEFAULT_POLICY, Policy, how_it_ended, run_child
+from graphmend_evaluation.isolation import DEFAULT_POLICY, Policy, how_it_ended, run_with_model
 from graphmend_evaluation.results import Status, from_json, to_json
 from graphmend_evaluation.speed.caches import drop_caches, share_headers
 
 _RESULT = "compilations.json"
-_START = (
-    "import sys; sys.path[:] = [p for p in sys.path if p]; sys.path.append(sys.argv.pop(1)); "
-    "import runpy; runpy.run_module('graphmend_evaluation.compile_ways', run_name='__main__', alter_sys=True)"
-)
 # As a user compiles: torch itself decides which sizes are dynamic.
 INDUCTOR_WAY = Way("inductor", dynamic=None, backend=INDUCTOR)
 
@@ -39,13 +34,8 @@ def compile_in_ways(
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _RESULT).unlink(missing_ok=True)
-    command = [sys.executable, "-c", _START, str(Path(__file__).resolve().parent.parent)]
-    command += ["--root", str(worktree.resolve()), "--model", model, "--out", str(folder)]
-    command += ["--ways", json.dumps(to_json(list(ways)))]
-    command += ["--only-if-broken"] * only_if_broken
-    if policy.memory_bytes is not None:
-        command += ["--memory-bytes", str(policy.memory_bytes)]
-    ending = run_child(command, worktree, folder, policy)
+    arguments = ["--ways", json.dumps(to_json(list(ways))), *(["--only-if-broken"] * only_if_broken)]
+    ending = run_with_model("compile_ways", arguments, worktree, model, folder, policy)
     found = _read(folder / _RESULT)
     if ending.stopped is None and ending.returncode == 0 and found is not None:
         return found

@@ -46,22 +46,27 @@ def contained(
     if not _LINUX:
         return list(command)
     limit = machine_memory() if memory is None else memory
-    options = ["--parent", str(os.getpid()), "--note", str(folder / _NOTE), "--memory", str(limit)]
+    options = ["--parent", str(os.getpid()), "--note", str(note(folder)), "--memory", str(limit)]
     options += ["--keep-privileges"] if sandbox else ["--own-processes"] if own_processes else []
     return [sys.executable, "-I", "-S", str(_SUPERVISOR), *options, "--", *sandbox, *command]
+
+
+def note(folder: Path) -> Path:
+    """The file that says which limit the command in `folder` was ended for."""
+    return folder / _NOTE
 
 
 def exceeded(folder: Path) -> str | None:
     """What limit the command in `folder` was ended for."""
     try:
-        return (folder / _NOTE).read_text(encoding="utf-8", errors="replace")[:200]
+        return note(folder).read_text(encoding="utf-8", errors="replace")[:200]
     except OSError:
         return None
 
 
 def forget_limit(folder: Path) -> None:
     """Before another command runs in the folder."""
-    (folder / _NOTE).unlink(missing_ok=True)
+    note(folder).unlink(missing_ok=True)
 
 
 def machine_memory() -> int:

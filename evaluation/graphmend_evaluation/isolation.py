@@ -25,8 +25,12 @@ from pathlib import Path
 
 from graphmend_codemod.core.own_process import hide_this_process
 from graphmend_evaluation import containment
+from graphmend_evaluation.fork_server import ForkedChild, Request, server_for
 from graphmend_evaluation.names import needs_network
 from graphmend_evaluation.results import ModelMeasurement, ModelRow, Status, from_json
+from graphmend_evaluation.worktree import provides_one_of
+
+_Child = subprocess.Popen[bytes] | ForkedChild
 
 DEFAULT_TIMEOUT = 600.0
 LARGEST_OUTPUT = 64 * 2**20
@@ -58,8 +62,8 @@ _FIXED = {
 }
 _OFFLINE = frozenset({"HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"})
 _START = (
-    "import sys; sys.path[:] = [p for p in sys.path if p]; sys.path.append(sys.argv.pop(1)); "
-    "import runpy; runpy.run_module('graphmend_evaluation.measure', run_name='__main__', alter_sys=True)"
+    "import sys; sys.path[:] = [p for p in sys.path if p]; sys.path.append(sys.argv.pop(1)); import runpy; "
+    "runpy.run_module('graphmend_evaluation.' + sys.argv.pop(1), run_name='__main__', alter_sys=True)"
 )
 
 
@@ -115,8 +119,9 @@ def measure_model(
     folder.mkdir(parents=True, exist_ok=True)
     result = folder / "result.json"
     result.unlink(missing_ok=True)
-    command = _command(worktree, model, folder, against, policy.memory_bytes)
-    ending = run_child(command, worktree, folder, replace(policy, network=policy.network or needs_network(model)))
+    arguments = [] if against is None else ["--against", str(against.resolve())]
+    policy = replace(policy, network=policy.network or needs_network(model))
+    ending = run_with_model("measure", arguments, worktree, model, folder, policy)
     return _read(result, model, ending, folder)
 
 
@@ -195,21 +200,57 @@ def clean_environment(environment: Mapping[str, str] | None, folder: Path, *, ne
     }
 
 
-def _command(worktree: Path, model: str, folder: Path, against: Path | None, memory_bytes: int | None) -> list[str]:
-    package_parent = Path(__file__).resolve().parent.parent
-    command = [sys.executable, "-c", _START, str(package_parent)]
-    command += ["--root", str(worktree.resolve()), "--model", model, "--out", str(folder.resolve())]
-    if against is not None:
-        command += ["--against", str(against.resolve())]
-    if memory_bytes is not None:
-        command += ["--memory-bytes", str(memory_bytes)]
-    return command
+def run_with_model(
+    module: str, arguments: Sequence[str], worktree: Path, model: str, folder: Path, policy: Policy
+) -> Ending:
+    """Run a module of this package that imports torch and the code of one model, until it ends or must.
+
+    `arguments` are those beside the worktree, the model, the folder and the limit of memory. It runs in a fork of a
+    process that has imported torch already (`fork_server`), or in one of its own where that may not be the same.
+    """
+    arguments = ["--root", str(worktree.resolve()), "--model", model, "--out", str(folder), *arguments]
+    if policy.memory_bytes is not None:
+        arguments += ["--memory-bytes", str(policy.memory_bytes)]
+    started = time.monotonic()
+    forked = _fork(module, arguments, worktree.resolve(), model, folder, policy)
+    if forked is not None:
+        return _until_it_ends(forked, started, folder, policy)
+    command = [sys.executable, "-c", _START, str(Path(__file__).resolve().parent.parent), module, *arguments]
+    return run_child(command, worktree, folder, policy)
+
+
+def _fork(
+    module: str, arguments: Sequence[str], worktree: Path, model: str, folder: Path, policy: Policy
+) -> ForkedChild | None:
+    if policy.sandbox or policy.network or provides_one_of(worktree, model, {"torch"}):
+        return None
+    server = server_for(lambda own: clean_environment(policy.environment, own))
+    if server is None or provides_one_of(worktree, model, server.imported):
+        return None
+    request = Request(
+        module,
+        arguments,
+        str(worktree),
+        clean_environment(policy.environment, folder),
+        str(containment.note(folder)),
+        _memory(policy),
+        policy.own_processes,
+    )
+    hide_this_process()
+    containment.forget_limit(folder)
+    try:
+        return server.fork(request, folder)
+    except OSError:
+        return None
 
 
 def run_child(command: list[str], worktree: Path, folder: Path, policy: Policy) -> Ending:
     """Run a command in `worktree` under `policy` until it ends or must; its streams go to files in `folder`."""
     started = time.monotonic()
-    process = start_child(command, worktree, folder, policy)
+    return _until_it_ends(start_child(command, worktree, folder, policy), started, folder, policy)
+
+
+def _until_it_ends(process: _Child, started: float, folder: Path, policy: Policy) -> Ending:
     stopped = None
     try:
         stopped = _watch(process, started, policy, folder)
@@ -249,8 +290,13 @@ def _contained(
     sandbox: list[str] = []
     if policy.sandbox:
         sandbox = containment.sandboxed(worktree, folder, environment, python=program, network=policy.network)
-    memory = containment.memory_for_one_of(policy.jobs) if policy.memory_bytes is None else policy.memory_bytes
-    return containment.contained(command, folder, memory=memory, own_processes=policy.own_processes, sandbox=sandbox)
+    return containment.contained(
+        command, folder, memory=_memory(policy), own_processes=policy.own_processes, sandbox=sandbox
+    )
+
+
+def _memory(policy: Policy) -> int:
+    return containment.memory_for_one_of(policy.jobs) if policy.memory_bytes is None else policy.memory_bytes
 
 
 def how_it_ended(ending: Ending, folder: Path) -> str:
@@ -263,7 +309,7 @@ def how_it_ended(ending: Ending, folder: Path) -> str:
     return f"{_death(ending.returncode)}{_stage(folder)}{_last_words(folder)}"
 
 
-def _watch(process: subprocess.Popen[bytes], started: float, policy: Policy, folder: Path) -> tuple[Status, str] | None:
+def _watch(process: _Child, started: float, policy: Policy, folder: Path) -> tuple[Status, str] | None:
     """Wait for the end. The reason to kill the process, None when it ended by itself."""
     for pause in _pauses():
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -286,7 +332,7 @@ def _pauses() -> Iterator[float]:
         pause = min(pause * 1.5, 0.25)
 
 
-def kill_group(process: subprocess.Popen[bytes]) -> None:
+def kill_group(process: _Child) -> None:
     """Kill the process and all that it started, also what has left its group: the supervisor looks for that."""
     if process.poll() is None and sys.platform == "linux":
         process.terminate()

@@ -5,7 +5,7 @@
 It ends with its parent, PID. With `--own-processes`, COMMAND gets a process namespace with a `/proc` of its own where
 the system allows it: it sees no other process, and whatever it starts ends with it. Elsewhere this process adopts what
 COMMAND leaves behind and ends it. `--keep-privileges` is for commands that give up their own (bwrap). Linux only, and
-the standard library only.
+the standard library only. `supervise` does the same where a function is called in place of a command.
 
 Exit code and signal are those of COMMAND. When it takes more than BYTES of memory, FILE says so in one line.
 """
@@ -30,6 +30,7 @@ _NEW_MOUNTS, _NEW_USER, _NEW_PROCESSES = 0x0002_0000, 0x1000_0000, 0x2000_0000
 _PRIVATE, _QUIET = 0x0004_0000 | 0x4000, 0x2 | 0x4 | 0x8  # MS_PRIVATE | MS_REC; MS_NOSUID | MS_NODEV | MS_NOEXEC
 # Capabilities of root that reach other processes, the kernel or devices; those for files stay.
 _DROPPED = (2, 5, 8, 12, 13, *range(16, 28), 29, 30, 31, 32, 33, 34, 37, 38, 39, 40)
+_CAPABILITIES_VERSION = 0x20080522
 _LOOK_EVERY = 0.2  # seconds
 _LONGEST_SWEEP = 5.0
 _STATUS = struct.Struct("i")
@@ -39,20 +40,14 @@ _SIGNALS = {signal.SIGCHLD, signal.SIGTERM}
 def main(arguments: list[str]) -> int:
     """Run COMMAND, and what is left to do when it has ended."""
     options, command = arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :]
-    note, memory = options[options.index("--note") + 1], int(options[options.index("--memory") + 1])
-    _prctl(_PR_SET_DUMPABLE, 0)
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    if not _ends_with(int(options[options.index("--parent") + 1]), signal.SIGTERM):
-        return 1
-    run = _Command(command, keeps_privileges="--keep-privileges" in options)
-    status = None
-    if "--own-processes" in options:
-        status = _wait(_start(run.as_first_process), note, memory)
-    if status is None:
-        status = _wait(_start(run.as_child), note, memory)
-    _sweep()
+    status = supervise(
+        lambda: _execute(command),
+        parent=int(options[options.index("--parent") + 1]),
+        note=options[options.index("--note") + 1],
+        memory=int(options[options.index("--memory") + 1]),
+        own_processes="--own-processes" in options,
+        keeps_privileges="--keep-privileges" in options,
+    )
     if status is None:
         return 1
     if os.WIFSIGNALED(status):
@@ -60,11 +55,41 @@ def main(arguments: list[str]) -> int:
     return os.WEXITSTATUS(status)
 
 
-class _Command:
+def supervise(
+    begin: Callable[[], NoReturn],
+    *,
+    parent: int,
+    note: str,
+    memory: int,
+    own_processes: bool,
+    keeps_privileges: bool = False,
+) -> int | None:
+    """Call `begin` in a process below this one, and wait for the end of that and of all that it started.
+
+    Returns its status as `os.waitpid` does; None when it was not begun. `begin` must not return. See the module for the
+    rest.
+    """
+    _prctl(_PR_SET_DUMPABLE, 0)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    if not _ends_with(parent, signal.SIGTERM):
+        return None
+    run = _Run(begin, keeps_privileges=keeps_privileges)
+    status = None
+    if own_processes:
+        status = _wait(_start(run.as_first_process), note, memory)
+    if status is None:
+        status = _wait(_start(run.as_child), note, memory)
+    _sweep()
+    return status
+
+
+class _Run:
     """What is run, and how much it may."""
 
-    def __init__(self, command: list[str], *, keeps_privileges: bool) -> None:
-        self._command = command
+    def __init__(self, begin: Callable[[], NoReturn], *, keeps_privileges: bool) -> None:
+        self._begin = begin
         self._keeps_privileges = keeps_privileges
 
     def as_child(self, answer: int) -> None:
@@ -110,12 +135,30 @@ class _Command:
                 if not self._keeps_privileges:
                     for capability in _DROPPED:
                         _prctl(_PR_CAPBSET_DROP, capability)
+                    _give_up(_DROPPED)
                     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-                os.execvp(self._command[0], self._command)
-        except OSError as error:
-            print(f"{self._command[0]}: {error.strerror}", file=sys.stderr, flush=True)
+                self._begin()
+        finally:
+            os._exit(127)
+
+
+def _execute(command: list[str]) -> NoReturn:
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        print(f"{command[0]}: {error.strerror}", file=sys.stderr, flush=True)
         os._exit(127)
+
+
+def _give_up(capabilities: tuple[int, ...]) -> None:
+    """Drop capabilities of this process; that of the bounding set is felt by the next program alone."""
+    header = struct.pack("Ii", _CAPABILITIES_VERSION, 0)
+    held = ctypes.create_string_buffer(24)  # effective, permitted, inheritable, of 32 capabilities each; twice
+    if _LIBC.capget(header, held) == 0:
+        lost = [sum(1 << number % 32 for number in capabilities if number // 32 == half) for half in (0, 1)]
+        kept = [bits & ~lost[place // 3] for place, bits in enumerate(struct.unpack("6I", held.raw))]
+        _LIBC.capset(header, struct.pack("6I", *kept))
 
 
 def _start(work: Callable[[int], None]) -> int:

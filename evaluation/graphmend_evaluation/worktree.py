@@ -6,9 +6,11 @@ This module does not import torch, so that a worktree comes first for torch's ow
 from __future__ import annotations
 
 import sys
+from collections.abc import Set
 from pathlib import Path
 
 _SOURCE_FOLDERS = ("src", "python", "lib")
+_MODULES = frozenset({".py", ".so", ".pyc"})
 _SKIPPED_FOLDERS = ("build", "dist", "node_modules", "site-packages")
 
 
@@ -18,12 +20,26 @@ class LoadError(Exception):
 
 def add_to_path(root: Path, name: str) -> None:
     """Put the worktree's own source folders before everything that is installed."""
+    for folder in source_folders(root, name):
+        sys.path.insert(0, str(folder))
+
+
+def source_folders(root: Path, name: str) -> list[Path]:
+    """The worktree's own source folders, the one that is looked into last first."""
     top = _top(name)
     folders = [root, *(root / folder for folder in _SOURCE_FOLDERS if (root / folder).is_dir())]
     if not any(_provides(folder, top) for folder in folders):
         folders += [found for found in _folders_with(root, top) if found not in folders][:1]
-    for folder in folders:
-        sys.path.insert(0, str(folder))
+    return folders
+
+
+def provides_one_of(root: Path, name: str, modules: Set[str]) -> bool:
+    """Whether one of `modules`, top-level names, would be imported from the worktree."""
+    entries = [entry for folder in source_folders(root, name) if folder.is_dir() for entry in folder.iterdir()]
+    return any(
+        entry.name.partition(".")[0] in modules and (entry.suffix in _MODULES or (entry / "__init__.py").is_file())
+        for entry in entries
+    )
 
 
 def check_origin(root: Path, name: str) -> None:
