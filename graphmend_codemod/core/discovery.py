@@ -202,6 +202,8 @@ def git_lists(folder: str, *options: str) -> list[str] | None:
 
     Git runs without the environment of a hook, which names another index.
     """
+    if not _has_repository(folder):
+        return None
     import subprocess
 
     command = ["git", "-c", "core.fsmonitor=false", "ls-files", "-z", *options]
@@ -215,6 +217,16 @@ def git_lists(folder: str, *options: str) -> list[str] | None:
     if listed.returncode != 0:
         return None
     return sorted({os.fsdecode(name) for name in listed.stdout.split(b"\0") if name})
+
+
+def _has_repository(folder: str) -> bool:
+    """Whether a folder is in a work tree: git, which takes some milliseconds, has no answer elsewhere."""
+    above = os.path.realpath(folder)
+    while not os.path.lexists(os.path.join(above, ".git")):
+        above, below = os.path.dirname(above), above
+        if above == below:
+            return False
+    return True
 
 
 def _from_walk(folder: str, vendored: bool) -> Iterator[str]:

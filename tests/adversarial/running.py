@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import importlib
 import logging
 import os
 import random
@@ -198,7 +197,7 @@ def _project(folder: Path) -> Iterator[None]:
     before, place = set(sys.modules), os.getcwd()
     random.seed(0)
     sys.path.insert(0, str(folder))
-    importlib.invalidate_caches()
+    sys.path_importer_cache.pop(str(folder), None)
     os.chdir(folder)
     loggers = set(logging.Logger.manager.loggerDict)
     try:
@@ -208,6 +207,7 @@ def _project(folder: Path) -> Iterator[None]:
         torch.set_grad_enabled(True)
         os.chdir(place)
         sys.path.remove(str(folder))
+        sys.path_importer_cache.pop(str(folder), None)
         for name in set(sys.modules) - before:
             file = getattr(sys.modules[name], "__file__", None)
             if file is not None and Path(file).is_relative_to(folder):

@@ -14,7 +14,7 @@ from unittest import mock
 
 import torch
 import torch._dynamo
-from torch._dynamo import guards, symbolic_convert
+from torch._dynamo import guards, symbolic_convert, utils
 
 from tests.tools.observe import Observation, Scenario, observe
 from tests.tools.snapshot import SUBJECT, TensorSnapshot
@@ -109,13 +109,14 @@ def _compiler(graphs: list[int], breaks_allowed: bool, dynamic: bool | None, bac
 def quick_dynamo() -> Iterator[None]:
     """Dynamo without what costs half of the time of a small module, and changes nothing that tests look at.
 
-    It empties the processor's caches to time each set of guards, and writes all settings down for each graph. And
-    pytest's handlers make it write its whole structured log, which nobody reads.
+    It empties the processor's caches to time each set of guards, writes all settings down for each graph, and looks for
+    garbage after it. And pytest's handlers make it write its whole structured log, which nobody reads.
     """
     untimed = mock.patch.object(guards, "profile_guard_manager", create=True, return_value=0.0)
-    uncounted = torch._dynamo.config.patch(log_compilation_metrics=False)
+    uncounted = mock.patch.object(utils.get_metrics_context(), "_on_exit", create=True)
+    uncollected = torch._dynamo.config.patch(log_compilation_metrics=False, run_gc_after_compile=False)
     unheard: Any = mock.patch.object(logging.getLogger("torch.__trace"), "handlers", [])
-    with untimed, uncounted, unheard:
+    with untimed, uncounted, uncollected, unheard:
         yield
 
 
@@ -124,9 +125,10 @@ def clean_dynamo() -> Iterator[None]:
     torch._dynamo.reset()
     # Dynamo keeps what it has imported by name, also among the globals of frames of torch: every subject is the first.
     symbolic_convert._import_module.cache_clear()
+    name = f"__import_{SUBJECT}"
     for module in list(sys.modules.values()):
-        if isinstance(module, types.ModuleType):
-            vars(module).pop(f"__import_{SUBJECT}", None)
+        if isinstance(module, types.ModuleType) and name in module.__dict__:
+            del module.__dict__[name]
     flags = torch._dynamo.config.patch(capture_scalar_outputs=False, capture_dynamic_output_shape_ops=False)
     gradients = torch.is_grad_enabled()
     try:
