@@ -31,6 +31,7 @@ from tests.evaluation.recorded_fixes import (
 )
 
 pytestmark = [
+    pytest.mark.usefixtures("quick"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:The .grad attribute"),
 ]

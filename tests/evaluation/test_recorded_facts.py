@@ -19,6 +19,7 @@ from graphmend_evaluation.tracing import calls
 from tests.evaluation.recorded_fixes import OUTSIDE, Recorded, grad_of, model_with, one_graph
 
 pytestmark = [
+    pytest.mark.usefixtures("quick"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:The .grad attribute"),
 ]

@@ -21,6 +21,7 @@ from tests.evaluation.recorded_fixes import (
 )
 
 pytestmark = [
+    pytest.mark.usefixtures("quick"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:The .grad attribute"),
 ]
