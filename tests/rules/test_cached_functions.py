@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.rules.test_opaque import forgotten, made  # noqa: F401
+from tests.rules.operators import forgotten, made  # noqa: F401
 from tests.tools.fixes import fixed
 
 _ENVELOPE = """

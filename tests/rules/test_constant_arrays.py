@@ -15,7 +15,7 @@ import torch
 from graphmend_codemod.rules.framework.edits import CONSTANT
 from graphmend_codemod.rules.proofs import old_constructors, suspect_calls, traceable_equivalents
 from tests.rules.constant_arrays import HEAD, MODEL, module_with
-from tests.rules.test_opaque import forgotten, made  # noqa: F401
+from tests.rules.operators import forgotten, made  # noqa: F401
 from tests.tools.fixes import fixed, fixed_among
 
 _PADDED = HEAD + MODEL.replace("BODY", "return x[:, symmetric(x.shape[-1], 2)] * self.weight")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.rules.test_outlining import X, loaded, made, one_graph, results, same
+from tests.rules.expert_loops import X, loaded, made, one_graph, results, same
 from tests.tools.behaviour import FEW_SCENARIOS, behaves
 from tests.tools.fixes import declined, fixed, fixed_among
 

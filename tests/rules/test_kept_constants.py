@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.rules.constant_arrays import HEAD, module_with
-from tests.rules.test_opaque import forgotten, made  # noqa: F401
+from tests.rules.operators import forgotten, made  # noqa: F401
 from tests.tools.fixes import fixed
 
 

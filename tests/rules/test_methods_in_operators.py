@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.rules.test_outlining import X, forgotten, made, one_graph, results, same  # noqa: F401
+from tests.rules.expert_loops import X, forgotten, made, one_graph, results, same  # noqa: F401
 from tests.tools.behaviour import FEW_SCENARIOS, behaves
 from tests.tools.fixes import fixed
 

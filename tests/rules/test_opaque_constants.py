@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.rules.test_opaque import compiled_like_eager, forgotten, loaded, made  # noqa: F401
+from tests.rules.operators import compiled_like_eager, forgotten, loaded, made  # noqa: F401
 from tests.tools.fixes import declined, fixed
 
 pytestmark = pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")
