@@ -86,20 +86,25 @@ class _Caught(Search):
                         self._callers[f"{module.summary.name}.{name}"] = via
 
     def _is_constructed(self, qualified: str) -> bool:
-        """True for a class of which code that Dynamo traces makes instances, or of an heir."""
+        """True for a class of which code that Dynamo traces may make instances, or of an heir."""
         if self._constructed is None:
-            self._constructed = self._find_constructed()
+            made = {name for module in self._modules for name in self._constructed_in(module)}
+            self._constructed = frozenset(each for name in made for each in self._index.linear(name))
         return qualified in self._constructed
 
-    def _find_constructed(self) -> frozenset[str]:
-        made: set[str] = set()
-        for module in self._modules:
-            for function in module.summary.functions:
-                known = self._reached.get((module.summary.path, function.qualname, function.line))
-                for ref in function.refs if known is not None else ():
-                    found = self._index.scoped(module, function, ref[:-2]) if ref.endswith("()") else None
-                    made.add((known.class_qualified if ref == "cls()" and known is not None else found) or "")
-        return frozenset(each for name in made for each in self._index.linear(name))
+    def _constructed_in(self, module: Module) -> Iterator[str]:
+        """What traced functions call, and what is no call: a class that is handed on may be called anywhere."""
+        values = [each.value for item in module.summary.classes for each in item.attributes]
+        values += [each.value for each in module.summary.bindings if each.value is not None]
+        for name in {name for value in values for name in (value.spelled, *value.holds) if value.kind != "call"}:
+            yield self._index.scoped(module, None, name) or ""
+        for function in module.summary.functions:
+            known = self._reached.get((module.summary.path, function.qualname, function.line))
+            for ref in function.refs:
+                if ref == "cls()" and known is not None:
+                    yield known.class_qualified or ""
+                elif known is not None or not ref.endswith("()"):
+                    yield self._index.scoped(module, function, ref.removesuffix("()")) or ""
 
     def _may_call_parts(self, module: Module, function: FunctionSummary, owner: str, used: str, by: str) -> bool:
         """True for what may call any module that an instance holds; its own methods are followed by themselves.
