@@ -162,7 +162,21 @@ import functools
 
 import torch
 from torch import nn
-from other import Holder, bump
+from other import Holder, Unknown, bump, holding
+
+
+class keeper:
+    def __init__(self, model):
+        self.model = model
+
+
+class writer:
+    def __init__(self, model):
+        model.count.add_(1)
+
+
+class Plain:
+    model: nn.Module
 
 
 class Model(nn.Module):
@@ -199,6 +213,12 @@ class Model(nn.Module):
         ("me = self; me.count.add_(1)", True),
         ("bump(self.listed[0])", True),
         ("self.holder.run()", True),
+        ("held = holding(self); held.run()", True),
+        ("held = keeper(self); held.run()", True),
+        ("keeper(self)", False),
+        ("Plain(self)", False),
+        ("writer(self)", True),
+        ("Unknown(self)", True),
         ("self.holder()", True),
         ("self.made()", True),
         ("self.ways['up']()", True),

@@ -18,7 +18,7 @@ from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.rules.proofs.logging.own_methods import LOG_METHODS
 from graphmend_codemod.rules.proofs.memory.other_callers import OtherFile
 from graphmend_codemod.rules.proofs.memory.stores import bindings_in, objects_in
-from graphmend_codemod.rules.proofs.untraced.other_files import calls_of, defined
+from graphmend_codemod.rules.proofs.untraced.other_files import calls_of, constructor, defined
 
 if TYPE_CHECKING:
     from graphmend_codemod.rules.framework.site import Site
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _HANDED = re.compile(r"^(?!\s*(?:async\s+)?def\b).*(?<![\w.])self(?![\w.])", re.MULTILINE)
 _RUN_WHAT_THEY_GET = frozenset({"builtins.filter", "builtins.map"})
 _ONLY_READ = ("builtins.", "copy.", "functools.", "math.", "torch.", "weakref.")
-_PARTIAL = frozenset({"partial", "partialmethod"})
+_KEEP_NOTHING = ("builtins.", "math.")
 
 
 class _Ways(NamedTuple):
@@ -36,21 +36,26 @@ class _Ways(NamedTuple):
     names: frozenset[str]
     attributes: frozenset[str]
 
-    def led(self, node: ast.expr) -> bool:
+    def led(self, site: Site, node: ast.expr) -> bool:
         """True for an expression that is the instance, or holds it."""
         return any(
             (isinstance(each, ast.Name) and each.id in self.names)
             or (is_attribute(each, "self") and each.attr in self.attributes)
-            or self._made_with(each)
+            or (isinstance(each, ast.Call) and _keeps(site, each.func) and self.given(site, each))
             for each in objects_in(node)
         )
 
-    def _made_with(self, node: ast.expr) -> bool:
-        """True for `Holder(self)` and `partial(bump, self)`."""
-        if not isinstance(node, ast.Call):
-            return False
-        name = last_name(node.func)
-        return (name[:1].isupper() or name in _PARTIAL) and any(map(self.led, aliasing.operands(node)))
+    def given(self, site: Site, call: ast.Call) -> bool:
+        """True for a call that gets it: `Holder(self)`, `partial(bump, self)`."""
+        return any(self.led(site, each) for each in aliasing.operands(call))
+
+
+def _keeps(site: Site, called: ast.expr) -> bool:
+    """True for classes, `partial` and what is not known; functions of the project and methods are followed."""
+    qualified = site.resolve_global(called)
+    if qualified is None:
+        return isinstance(called, ast.Name)
+    return site.evaluator.scope.index.function(qualified) is None and not qualified.startswith(_KEEP_NOTHING)
 
 
 @lru_cache(maxsize=32)
@@ -71,33 +76,39 @@ def written_of_instance(memory: ModuleMemory, function: Definition, call: ast.Ca
     if not hands_instance(memory.site.source.text):
         return set()  # most files
     ways = _ways(memory, function)
-    if not any(map(ways.led, aliasing.operands(call))) and not ways.led(_object_of(call.func)):
+    if not ways.given(memory.site, call) and not ways.led(memory.site, _object_of(call.func)):
         return set()
     callee = memory.calls.callee(function, call) or _own_method(memory, function, call, ways)
     qualified = memory.site.resolve_global(call.func)
-    if callee is None and not isinstance(memory.site, OtherFile):
-        scope = memory.site.evaluator.scope
-        found = defined(scope.index, qualified) if qualified is not None else None
+    scope = memory.site.evaluator.scope
+    made = scope.index.class_facts(qualified) if qualified is not None else None
+    if made is not None and "__init__" not in made.methods:
+        return set()  # it keeps what it gets
+    if callee is None and qualified is not None and not isinstance(memory.site, OtherFile):
+        found = (defined if made is None else constructor)(scope.index, qualified)
         calls = calls_of(found[0].text) if found is not None else None
         if found is not None and calls is not None:
             memory, callee = type(memory)(cast("Site", OtherFile(found[0], scope.index)), calls), found[1]
     if callee is None:
         own = is_attribute(call.func, "self") and call.func.attr not in ways.attributes
         return set() if own or _only_reads(call, qualified) else set(memory.unknown)
-    given = [name for name, each in callee.arguments(call).items() if ways.led(each)]
+    given = [name for name, each in callee.arguments(call).items() if ways.led(memory.site, each)]
     if callee.owner and callee.owner == function.owner:  # `Model.bump(self)`, `me.bump()`
         given.append("self")
     return {f"self{each.removeprefix(root)}" for root in given for each in memory.written_of(callee, root)}
 
 
 def _own_method(memory: ModuleMemory, function: Definition, call: ast.Call, ways: _Ways) -> Definition | None:
-    """The method that `me.bump()`, `Model.bump(self)` and `type(self).bump(self)` run; None for anything else."""
+    """The method that `me.bump()`, `Model.bump(self)`, `type(self).bump(self)` and `Holder(self)` run, or None."""
     called, own = call.func, function.owner
+    if isinstance(called, ast.Name) and memory.calls.has_class(called.id):
+        return memory.calls.definitions.get(memory.calls.method(called.id, "__init__") or ("", 0))
     if not isinstance(called, ast.Attribute) or is_name(called.value, "self"):
         return None
     of_class = isinstance(called.value, ast.Call) or is_name(called.value, own)
-    meant = isinstance(called.value, ast.Name) and ways.led(called.value)
-    key = memory.calls.method(own, called.attr) if meant or (of_class and any(map(ways.led, call.args[:1]))) else None
+    meant = isinstance(called.value, ast.Name) and ways.led(memory.site, called.value)
+    first = of_class and any(ways.led(memory.site, each) for each in call.args[:1])
+    key = memory.calls.method(own, called.attr) if meant or first else None
     return memory.calls.definitions.get(key) if key is not None else None
 
 
@@ -106,7 +117,7 @@ def _only_reads(call: ast.Call, qualified: str | None) -> bool:
     name = last_name(call.func)
     if qualified is None:
         return name in aliasing.CONTAINER_METHODS or name in LOG_METHODS
-    return name[:1].isupper() or (qualified.startswith(_ONLY_READ) and qualified not in _RUN_WHAT_THEY_GET)
+    return qualified.startswith(_ONLY_READ) and qualified not in _RUN_WHAT_THEY_GET
 
 
 def spelled_out(call: ast.Call) -> ast.Call:
@@ -128,26 +139,28 @@ def _ways(memory: ModuleMemory, function: Definition) -> _Ways:
     """How a function may come by its instance."""
 
     def look() -> _Ways:
-        held = memory.calls.remembered("holding the instance", function.owner, lambda: _attributes(memory, function))
+        held = memory.remembered("holding the instance", function.owner, lambda: _attributes(memory, function))
         ways = _Ways(frozenset({"self"}), held)
         bindings = [each for node in walk(function.node) for each in bindings_in(node)]
-        while more := {name for name, value in bindings if name.isidentifier() and ways.led(value)} - ways.names:
+        while (
+            more := {name for name, value in bindings if name.isidentifier() and ways.led(memory.site, value)}
+            - ways.names
+        ):
             ways = ways._replace(names=ways.names | more)
         return ways
 
-    return memory.calls.remembered("ways to the instance", function.key, look)
+    return memory.remembered("ways to the instance", function.key, look)
 
 
 def _attributes(memory: ModuleMemory, function: Definition) -> frozenset[str]:
     """The attributes that a class of the module gives what leads to its instance: `self.holder = Holder(self)`."""
     own = [each for each in memory.calls.definitions.values() if each.owner and each.owner == function.owner]
     bindings = [each for one in own for node in walk_scope(one.node) for each in bindings_in(node)]
-    ways, listed = (
-        _Ways(frozenset({"self"}), frozenset()),
-        _Ways(frozenset(), frozenset(each.node.name for each in own)),
-    )
+    ways = _Ways(frozenset({"self"}), frozenset())
+    listed = _Ways(frozenset(), frozenset(each.node.name for each in own))
     return frozenset(
         name.removeprefix("self.")
         for name, value in bindings
-        if name.startswith("self.") and (ways.led(value) or (dotted(value) is None and listed.led(value)))
+        if name.startswith("self.")
+        and (ways.led(memory.site, value) or (dotted(value) is None and listed.led(memory.site, value)))
     )

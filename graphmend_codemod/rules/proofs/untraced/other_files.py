@@ -35,11 +35,20 @@ def calls_of(text: str) -> ModuleCalls | None:
 
 def defined(index: IndexView, qualified: str) -> tuple[Home, Definition] | None:
     """A function of the project with its file; None where there is none, or it is not worth reading."""
-    found = index.home(qualified) if index.function(qualified) is not None else None
+    return _in_file(index, qualified) if index.function(qualified) is not None else None
+
+
+def constructor(index: IndexView, qualified: str) -> tuple[Home, Definition] | None:
+    """The constructor that a class of the project has itself, with its file; None as for `defined`."""
+    return _in_file(index, qualified, ".__init__")
+
+
+def _in_file(index: IndexView, qualified: str, method: str = "") -> tuple[Home, Definition] | None:
+    found = index.home(qualified)
     calls = calls_of(found[0].text) if found is not None else None
     if found is None or calls is None:
         return None
-    every = (each for each in calls.definitions.values() if each.qualname == found[1])
+    every = (each for each in calls.definitions.values() if each.qualname == f"{found[1]}{method}")
     definition = next(every, None)
     return (found[0], definition) if definition is not None else None
 
