@@ -92,7 +92,7 @@ def _conditions(tree: ast.AST) -> Iterator[tuple[ast.BoolOp, ast.expr]]:
 
 def _within(node: ast.BoolOp) -> Iterator[tuple[ast.BoolOp, ast.expr]]:
     for each in node.values:
-        if isinstance(each, ast.BoolOp):
+        if isinstance(each, ast.BoolOp) and (isinstance(each.op, ast.And) or _called(each.values[-1]).endswith(_CALLS)):
             yield from _within(each)
         elif not _called(each).endswith(_CALLS):
             yield node, each
