@@ -125,3 +125,99 @@ class Base(nn.Module):
     """
     after, _ = fixed_among(tmp_path, source, {"heir.py": heir}, opaque=True, select=("GM802",))
     assert (after == source) is stays
+
+
+OWN = """
+from functools import partial
+
+import torch
+from torch import nn
+
+
+def head(rows):
+    return rows.sum() if len(rows) else rows.new_zeros(())
+
+
+def deep(rows):
+    return head(rows * 2)
+
+
+def first(x, n=1):
+    return x * (n or 1)
+
+
+def times(x, n):
+    return x * n
+
+
+class Part(nn.Module):
+    def forward(self, rows):
+        return rows.mean() if rows.shape[0] else rows.sum()
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part, self.act = Part(), first
+
+    def more(self, x, n):
+        return x * (n or 1)
+
+    def made(self, n):
+        return partial(self.more, n=n)
+
+    def forward(self, x: torch.Tensor, t: torch.Tensor, given=first):
+        BODY
+"""
+NUMBERS = [
+    "m = n * 2; return x * (m or 1)",
+    "return x * (1 if min(n, 3) else 2)",
+    "a, b = n, 3; return x * (a or b)",
+    "sizes = [n, 1]; return x * any(sizes)",
+    "sizes = []; sizes.append(n); return x * (sizes[0] or 1)",
+    "sizes = {}; sizes['n'] = n; return x * (sizes.get('n') or 1)",
+    "self.n = n; return x * (self.n or 1)",
+    "return first(*(x, n))",
+    "return given(x, n)",
+    "return self.act(x, n)",
+    "return self.made(n)(x)",
+]
+ROWS = [
+    "rows = x[x > 0]; n = len(rows); return rows.sum() / (n or 1)",
+    "rows = x[x > 0]; more = rows * 2; return x if len(more) else x * 2",
+    "n, c = x[x[:, 0] > 0].shape; return x if n else x * 2",
+    "n = (x > 0).nonzero().shape[0]; return first(x, n)",
+    "self.rows = x[x > 0]; return x if len(self.rows) else x * 2",
+    "rows = x[x > 0]; return x if rows.nelement() else x * 2",
+    "return head(x[x > 0]) + x",
+    "return deep(x[x > 0]) + x",
+    "return self.part(x[x[:, 0] > 0]) + x",
+]
+
+
+@pytest.mark.parametrize("body", [*(f"n = int(t.max()); {each}" for each in NUMBERS), *ROWS])
+def test_what_is_made_of_a_number_or_a_size_may_be_asked_as_well(body: str) -> None:
+    before = OWN.replace("BODY", body)
+    assert fixed(before, opaque=True)[0] == before
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "n = int(t.max()); return times(x, n)",
+        "n = int(t.max()); sizes = {'n': n}; return x * sizes['n']",
+        "rows = x[x > 0]; return rows.sum() / max(len(rows), 1)",
+        "n = len(x[x > 0]); return times(x, n)",
+        "rows = x[x[:, 0] > 0]; return rows.new_zeros(rows.shape[0], 2)",
+    ],
+)
+def test_other_uses_of_them_are_not(body: str) -> None:
+    assert "_in_graph(" in fixed(OWN.replace("BODY", body), opaque=True)[0]
+
+
+def test_names_of_as_many_elements_as_data_says_do_not_leave_an_operator() -> None:
+    """They had one element for the compiler, and as many as there are in its graph."""
+    before = OWN.replace("BODY", "rows = x[x > 0]; more = rows * 2; y = more.sort()[0]; return x if len(y) else x * 2")
+    before = before.replace("; ", "\n        ")
+    assert fixed(before, opaque=True)[0] == before
+    assert fixed(before, opaque=True, select=("GM801",))[0] == before

@@ -36,8 +36,10 @@ breaks where a tensor is cut at it or repeated by it. It is drawn as before, onc
 generator, and is such a symbol then. Where `repeat` or `tile` gets a number, its gradient asks for the value: the
 header asks that gradients are off.
 
-A number is followed into the functions of the module that get it. Where one of them tests it, or looks it up in a list,
-nothing is written: torch 2.13 ends compiled code with an error there.
+A number is followed into what is made of it and into the functions of the module that get it, and so is the number of
+rows that a mask chooses. Where something asks for its truth (`if n:`, `n or 1`), where one of the functions tests it,
+or looks it up in a list, and where it is handed to a callee of which nothing is known, nothing is written: torch 2.13
+ends compiled code with an error there.
 """
 
 from __future__ import annotations

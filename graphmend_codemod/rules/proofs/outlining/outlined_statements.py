@@ -362,6 +362,8 @@ class _Shapes(ResultShapes):
         values = elements_of(node.value)
         for value in values:
             assert isinstance(value, ast.Name)
+            if value.id in self._unsized:
+                raise NotProven(f"the size of a result depends on data: `{value.id}`")
             known = self._after.value(value) if self._after is not None else None
             if known is None or not known.is_tensor or known.hint:
                 self.demand_made(value.id)

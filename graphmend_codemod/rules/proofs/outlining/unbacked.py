@@ -29,8 +29,12 @@ from graphmend_codemod.rules.proofs.outlining.texts.numbers import (
     SCHEMAS,
     TEXTS,
 )
-from graphmend_codemod.rules.proofs.outlining.unknown_counts import as_shape, unanswered
-from graphmend_codemod.rules.proofs.outlining.values_asked import decisions_in, why_value_is_asked
+from graphmend_codemod.rules.proofs.outlining.unknown_counts import as_shape, rows_of, sizes_in, unanswered
+from graphmend_codemod.rules.proofs.outlining.values_asked import (
+    decisions_in,
+    why_truth_is_asked,
+    why_value_is_asked,
+)
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.calls import sizes
 from graphmend_codemod.rules.proofs.untraced.evidence import is_number
@@ -49,7 +53,7 @@ _SINCE = {
 }
 _COUNTED = ("_unique_", "_bincount_")
 _WHOLE = ("torch.int", "torch.uint", BOOL, "bool:")
-_HOW_LARGE = frozenset({"shape", "size", "numel"})
+_HOW_LARGE = frozenset({"nelement", "numel", "shape", "size"})
 _ONCE = (ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 
 
@@ -104,9 +108,12 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     if why is None:
         passed, why = avoided(site, statement, is_number=is_number)
     off: list[str] = []
+    chosen = [node for node, text in written if _CHOOSES.search(text)]
     if why is None:
-        chosen = [node for node, text in written if _CHOOSES.search(text)]
-        why, off = unanswered(site, chosen, [node for node, text in written if not _CHOOSES.search(text)])
+        why = why_truth_is_asked(site, statement, chosen)
+    if why is None:
+        numbers, scope = [node for node, text in written if not _CHOOSES.search(text)], site.evaluator.scope.node
+        why, off = unanswered(site, chosen, [*numbers, *sizes_in(scope, rows_of(scope, chosen))])
     way_out = _PASS_IN if is_number else "manually compute all elements and select with `torch.where`"
     reason = f"{why}; {way_out}" if why is not None else None
     shaped = as_shape(site, statement, [node for node, text in written if text.startswith("_numbers_in_graph(")])

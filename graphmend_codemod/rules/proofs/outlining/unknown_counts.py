@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import last_name, names_bound
-from graphmend_codemod.analysis.scope import children, walk, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, children, dotted, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
 
@@ -41,6 +41,7 @@ _SIZED = torch_api.name_set(
 """What takes a number for a size."""
 _SHAPED = torch_api.name_set("reshape view expand unflatten")
 """What takes -1 for a size."""
+_COUNTS = frozenset({"len", "nelement", "numel", "size"})
 _OF_NUMBERS = frozenset({"int", "min", "max", "abs", "round", "item"})
 
 
@@ -75,6 +76,35 @@ def as_shape(site: Site, statement: ast.stmt, lists: Collection[ast.expr]) -> st
     return None
 
 
+def sizes_in(scope: FunctionNode, rows: Rows) -> list[ast.expr]:
+    """`len(x)`, `x.numel()`, `x.size(0)` and `x.shape` in a function, of what has so many rows."""
+    found: list[ast.expr] = []
+    for part in walk_scope(scope):
+        if isinstance(part, ast.Attribute) and part.attr == "shape" and rows.reach(part.value):
+            found.append(part)
+        elif isinstance(part, ast.Call) and last_name(part.func) in _COUNTS:
+            owner = part.func.value if isinstance(part.func, ast.Attribute) else None
+            if any(map(rows.reach, [owner] if owner is not None else part.args[:1])):
+                found.append(part)
+    return found
+
+
+def rows_of(
+    scope: FunctionNode, nodes: Collection[ast.expr], numbers: Collection[ast.expr] = (), names: Collection[str] = ()
+) -> Rows:
+    """What has as many rows in a function as these expressions choose, or as some of its names have."""
+    rows = Rows({id(node) for node in nodes}, {id(node) for node in numbers})
+    rows.names |= {*names}
+    statements = [part for part in walk_scope(scope) if isinstance(part, (ast.Assign, ast.AugAssign))]
+    for each in sorted(statements, key=lambda part: (part.lineno, part.col_offset)):
+        if rows.reach(each.value):
+            targets = each.targets if isinstance(each, ast.Assign) else [each.target]
+            rows.names |= names_bound(each) | {text for target in targets if (text := dotted(target)) is not None}
+        elif rows.is_number(each.value):
+            rows.numbers |= names_bound(each)
+    return rows
+
+
 def _chosen_from(site: Site, node: ast.expr) -> list[str] | None:
     """The tensors that `x.view(-1)[mask]` and `torch.masked_select(x, mask)` choose from; None if one has no name."""
     given = node.args[:1] if isinstance(node, ast.Call) else [getattr(node, "value", node)]
@@ -95,13 +125,7 @@ class _Asks(NamedTuple):
 def _asked_of(site: Site, nodes: Collection[ast.expr], numbers: Collection[ast.expr] = ()) -> _Asks | None:
     """What asks how many rows these expressions choose, and would not get an answer; None where nothing does."""
     scope = site.evaluator.scope.node
-    rows = _Rows({id(node) for node in nodes}, {id(node) for node in numbers})
-    statements = [part for part in walk_scope(scope) if isinstance(part, (ast.Assign, ast.AugAssign))]
-    for each in sorted(statements, key=lambda part: part.lineno):
-        if rows.reach(each.value):
-            rows.names |= names_bound(each)
-        elif rows.is_number(each.value):
-            rows.numbers |= names_bound(each)
+    rows = rows_of(scope, nodes, numbers)
     found = None if site.no_grad else _powers(site, scope, rows)
     for call in (part for part in walk_scope(scope) if isinstance(part, ast.Call)):
         name = last_name(call.func)
@@ -119,7 +143,7 @@ def _asked_of(site: Site, nodes: Collection[ast.expr], numbers: Collection[ast.e
     return found
 
 
-def _powers(site: Site, scope: ast.AST, rows: _Rows) -> _Asks | None:
+def _powers(site: Site, scope: ast.AST, rows: Rows) -> _Asks | None:
     """`x ** n` and `x.pow(n)`, whose gradient asks for the number."""
     for part in walk_scope(scope):
         power = part if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Pow) else None
@@ -145,7 +169,7 @@ def _holds_integers(call: ast.Call) -> bool:
     return (last_name(asked) if asked is not None else "").rstrip("0123456789") in {"int", "uint", "long", "bool"}
 
 
-class _Rows:
+class Rows:
     """Expressions and names whose number of rows depends on the data, and numbers that do."""
 
     def __init__(self, nodes: set[int], numbers: set[int]) -> None:
@@ -179,7 +203,7 @@ class _Rows:
 
     def reach(self, node: ast.AST) -> bool:
         """True where the rows come through to an expression, as many as they were."""
-        if id(node) in self._nodes or (isinstance(node, ast.Name) and node.id in self.names):
+        if id(node) in self._nodes or (isinstance(node, (ast.Name, ast.Attribute)) and dotted(node) in self.names):
             return True
         if self._numbers and self._is_cut(node):
             return True

@@ -18,16 +18,21 @@ from graphmend_codemod.analysis.patterns import (
     is_attribute,
     is_name,
     last_name,
+    names_bound,
 )
 from graphmend_codemod.analysis.scope import dotted, parameters, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.unknown_counts import Rows, rows_of, sizes_in
 from graphmend_codemod.rules.proofs.untraced.evidence import registered
 from graphmend_codemod.rules.proofs.untraced.other_files import defined
 
+_FROM_CONTAINERS = frozenset({"get", "items", "pop", "values"})
+_TRUTHS = frozenset({"all", "any", "filter", "partial"})
+_INTO_CONTAINERS = frozenset({"add", "append", "extend", "insert", "setdefault", "update"})
 _NUMBERS = frozenset("abs divmod enumerate int list max min range reversed round sorted sum tuple zip".split())
 _PARTS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Tuple, ast.List, ast.Starred, ast.NamedExpr)
-_ASKS = frozenset({"__getitem__", "getitem", "range"})
+_ASKS = frozenset({"__getitem__", "all", "any", "filter", "getitem", "partial", "range"})
 
 
 def why_value_is_asked(site: Site, nodes: Collection[ast.expr]) -> str | None:
@@ -35,6 +40,18 @@ def why_value_is_asked(site: Site, nodes: Collection[ast.expr]) -> str | None:
     if not nodes:
         return None
     asked = _AskedValues(site, nodes)
+    asked.follow()
+    return asked.reason
+
+
+def why_truth_is_asked(site: Site, statement: ast.stmt, chosen: Collection[ast.expr]) -> str | None:
+    """Why Python may ask by its truth whether a size of what is chosen is 0; `avoided` knows what the statement binds.
+
+    `if n:` and `n or 1` end compiled code with an error, while a comparison ends the graph there.
+    """
+    if not chosen:
+        return None
+    asked = _AskedTruth(site, statement, chosen)
     asked.follow()
     return asked.reason
 
@@ -50,6 +67,7 @@ class _AskedValues:
         self._calls = calls_in(site.source.text)
         self._nodes = {id(node) for node in nodes}
         self._returns: dict[tuple[str, int, frozenset[str]], bool] = {}
+        self._bound: set[str] = set()
         self.reason: str | None = None
 
     def follow(self) -> None:
@@ -66,6 +84,8 @@ class _AskedValues:
         self._returns[key] = False
         inside = list(walk(function.node))
         bound = [pair for node in inside for pair in _bindings(node)]
+        first = [target for target, value in bound if any(id(part) in self._nodes for part in walk(value))]
+        self._bound |= {name for target in first for name in _held(target)}
         while True:
             more = {name for target, value in bound if self._carries(function, value, names) for name in _held(target)}
             if more <= names:
@@ -99,11 +119,28 @@ class _AskedValues:
         elif isinstance(node, ast.Call):
             if isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
                 self._check_written(function, node.func.value, names)
-            if last_name(node.func) in _ASKS and any(self._carries(function, each, names) for each in node.args):
+            if last_name(node.func) in _ASKS and any(self._carries(function, each, names) for each in all_given(node)):
                 self._fail(f"`{short(node)}` may ask for the number")
             self._is_handed_back(function, node, names)
-        elif not own and any(self._carries(function, part, names) for each in deciding(node) for part in walk(each)):
+        elif isinstance(node, ast.Assign):
+            self._check_kept(function, node, names)
+        elif any(self._decides(function, node, each, names) for each in deciding(node)):
             self._fail(f"a branch or loop of `{function.qualname}` depends on the number")
+
+    def _check_kept(self, function: Definition, node: ast.Assign, names: frozenset[str]) -> None:
+        kept = [each for target in node.targets for each in elements_of(target) if isinstance(each, ast.Attribute)]
+        facts = self._site.evaluator.scope.class_facts
+        lasts = facts is not None and facts.is_module
+        if kept and lasts and self._is_own(function) and self._carries(function, node.value, names):
+            self._fail(f"`{short(kept[0])}` keeps the number after the call")
+
+    def _decides(self, function: Definition, node: ast.AST, asked: ast.expr, names: frozenset[str]) -> bool:
+        """True where something decides by the number; of those in the site's function, by more than the name it got."""
+        if not self._is_own(function):
+            return any(self._carries(function, part, names) for part in walk(asked))
+        if isinstance(node, (ast.For, ast.comprehension)) or (isinstance(asked, ast.Name) and asked.id in self._bound):
+            return False
+        return isinstance(asked, (ast.Name, ast.Subscript, ast.Call)) and self._carries(function, asked, names)
 
     def _check_written(self, function: Definition, node: ast.expr, names: frozenset[str]) -> None:
         """Inductor of torch 2.13 ends with an error where a slice is written of which it does not know the ends."""
@@ -128,8 +165,12 @@ class _AskedValues:
             return any(self._carries(function, each, names) for each in (node.body, node.orelse))
         if isinstance(node, ast.Subscript):
             return self._carries(function, node.value, names)
+        if isinstance(node, ast.Dict):
+            return any(self._carries(function, each, names) for each in node.values)
         if not isinstance(node, ast.Call):
             return False
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _FROM_CONTAINERS:
+            return self._carries(function, node.func.value, names)
         given = any(self._carries(function, each, names) for each in all_given(node))
         if isinstance(node.func, ast.Name) and node.func.id in _NUMBERS:
             return given
@@ -141,6 +182,8 @@ class _AskedValues:
         if callee is None:
             self._check_elsewhere(function, call, names)
             return False
+        if any(self._carries(function, each, names) for each in call.args if isinstance(each, ast.Starred)):
+            self._fail(f"`{short(call)}` may ask for the number")
         arguments = callee.arguments(call).items()
         taken = {name for name, each in arguments if self._carries(function, each, names)}
         return bool(taken) and self._follow(callee, frozenset(taken))
@@ -151,12 +194,28 @@ class _AskedValues:
         A comparison ends the graph there, as one in the function itself does.
         """
         index = self._site.evaluator.scope.index
-        for found in filter(None, (defined(index, each) for each in self._called_elsewhere(function, call))):
+        called = [*self._called_elsewhere(function, call)]
+        if (
+            not called
+            and self._is_unknown(function, call)
+            and any(self._carries(function, each, names) for each in (call.func, *all_given(call)))
+        ):
+            self._fail(f"nothing tells what `{short(call.func)}` does with the number; it may ask for it")
+        for found in filter(None, (defined(index, each) for each in called)):
             arguments = found[1].arguments(call).items()
             taken = {name for name, each in arguments if self._carries(function, each, names)}
             asked = (part for node in walk(found[1].node) for part in deciding(node)) if taken else ()
             if any(isinstance(part, ast.Name) and part.id in taken for part in asked):
                 self._fail(f"a branch of `{found[1].qualname}` depends on the number")
+
+    def _is_unknown(self, function: Definition, call: ast.Call) -> bool:
+        """True for what a parameter or an attribute of the instance holds that is no layer, and for a call's result."""
+        called, own = call.func, self._is_own(function)
+        if isinstance(called, ast.Name):
+            return any(each.arg == called.id for each in parameters(function.node))
+        if is_attribute(called, "self"):
+            return own and self._site.value(called).instance_of is None
+        return isinstance(called, ast.Call)
 
     def _called_elsewhere(self, function: Definition, call: ast.Call) -> Iterator[str]:
         """The functions of other files that a call may run: one by its name, or the `forward` of a layer."""
@@ -189,17 +248,77 @@ class _AskedValues:
         return is_attribute(node, "self") and node.attr in buffers
 
 
+class _AskedTruth(_AskedValues):
+    """Follows tensors of as many rows as data says, and their sizes, to what asks for the truth of a size."""
+
+    def __init__(self, site: Site, statement: ast.stmt, chosen: Collection[ast.expr]) -> None:
+        super().__init__(site, ())
+        self._chosen, self._first = chosen, names_bound(statement)
+        self._handed: dict[int, frozenset[str]] = {}
+
+    def _follow(self, function: Definition, names: frozenset[str]) -> bool:
+        rows = rows_of(function.node, self._chosen, names=self._handed.get(function.node.lineno, frozenset()))
+        self._nodes |= {id(each) for each in sizes_in(function.node, rows)}
+        for call in (part for part in walk(function.node) if isinstance(part, ast.Call)):
+            callee = self._calls.callee(function, call)
+            given = callee.arguments(call).items() if callee is not None else ()
+            taken = frozenset(name for name, each in given if rows.reach(each))
+            if callee is not None and not taken <= self._handed.get(callee.node.lineno, frozenset()):
+                self._handed[callee.node.lineno] = taken | self._handed.get(callee.node.lineno, frozenset())
+                self._returns.clear()
+                self._follow(callee, frozenset())
+            elif callee is None:
+                self._look_elsewhere(function, call, rows)
+        return super()._follow(function, names)
+
+    def _look_elsewhere(self, function: Definition, call: ast.Call, rows: Rows) -> None:
+        index = self._site.evaluator.scope.index
+        for found in filter(None, (defined(index, each) for each in self._called_elsewhere(function, call))):
+            node = found[1].node
+            taken = {name for name, each in found[1].arguments(call).items() if rows.reach(each)}
+            sizes = {id(each) for each in sizes_in(node, rows_of(node, (), names=taken))} if taken else set()
+            asked = [part for each in walk(node) for part in deciding(each) if not isinstance(part, ast.Compare)]
+            if any(id(part) in sizes for each in asked for part in walk(each)):
+                self._fail(f"a branch of `{found[1].qualname}` depends on how many there are")
+
+    def _look(self, function: Definition, node: ast.AST, names: frozenset[str]) -> None:
+        if isinstance(node, ast.Call):
+            if last_name(node.func) in _TRUTHS and any(
+                self._carries(function, each, names) for each in all_given(node)
+            ):
+                self._fail(f"`{short(node)}` may ask for the number")
+            self._is_handed_back(function, node, names)
+            return
+        if isinstance(node, ast.Assign):
+            self._check_kept(function, node, names)
+        for each in deciding(node):
+            compared = isinstance(each, ast.Compare) or each is getattr(node, "iter", None)
+            if not compared and not self._is_first(function, each) and self._carries(function, each, names):
+                self._fail(f"a branch or loop of `{function.qualname}` depends on the number `{short(each)}`")
+
+    def _is_first(self, function: Definition, asked: ast.expr) -> bool:
+        """True for `len(x)` of an `x` that the statement binds."""
+        parts = list(walk(asked))
+        named = {part.id for part in parts if isinstance(part, ast.Name)}
+        known = not named.isdisjoint(self._first) and self._is_own(function)
+        return known and any(id(part) in self._nodes for part in parts)
+
+
 def _bindings(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Targets with what an assignment or a loop gives them."""
+    """Targets with what an assignment or a loop gives them, and lists with what is put into them."""
     yield from assigned_pairs(node)
     if isinstance(node, (ast.For, ast.comprehension)):
         yield node.target, node.iter
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _INTO_CONTAINERS:
+        yield from ((node.func.value, each) for each in all_given(node))
 
 
 def _held(target: ast.expr) -> Iterator[str]:
-    """The names that a target binds."""
+    """The names that a target binds, and the dict or list that it puts something into."""
     if isinstance(target, ast.Name):
         yield target.id
+    elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+        yield target.value.id
     elif isinstance(target, (ast.Tuple, ast.List, ast.Starred)):
         for each in ast.iter_child_nodes(target):
             if isinstance(each, ast.expr):
