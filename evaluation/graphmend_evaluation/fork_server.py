@@ -105,7 +105,6 @@ class ForkServer:
 
     def __init__(self, environment: Mapping[str, str], folder: Path) -> None:
         self.environment = environment
-        self._folder = folder
         self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [sys.executable, "-c", _START, str(Path(__file__).resolve().parent.parent), str(theirs.fileno())]
         with theirs:
@@ -122,6 +121,11 @@ class ForkServer:
         said = self._connection.recv(LARGEST_MESSAGE)
         self.imported = frozenset(json.loads(said)) if said else frozenset()
         self._running: list[ForkedChild] = []
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether somebody ended it."""
+        return self._process.poll() is not None
 
     @property
     def is_idle(self) -> bool:
@@ -160,30 +164,27 @@ class _Servers:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._server: ForkServer | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
-    def serving(self, made: Callable[[Path], Mapping[str, str]]) -> ForkServer | None:
+    def serving(self, environment: Mapping[str, str], folder: Path) -> ForkServer | None:
         """The server with this environment, None where there is none to be had."""
         with self._lock:
-            if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="graphmend-forks-", ignore_cleanup_errors=True)
-                atexit.register(self.close)
-            environment = made(Path(self._folder.name))
             if self._server is not None and _shared(self._server.environment) != _shared(environment):
                 if not self._server.is_idle:
                     return None
-                self._server.close()
-                self._server = None
+                self.close()
+            if self._server is not None and self._server.has_ended:
+                self.close()
             if self._server is None:
-                self._server = ForkServer(environment, Path(self._folder.name))
+                self._server = ForkServer(environment, folder)
+                atexit.register(self.close)
             return self._server if self._server.imported else None
 
     def close(self) -> None:
-        """End the server, and remove what it left."""
+        """End the server."""
         if self._server is not None:
             self._server.close()
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._server = None
+        atexit.unregister(self.close)
 
 
 _servers = _Servers()
@@ -192,12 +193,17 @@ _servers = _Servers()
 def server_for(environment: Callable[[Path], Mapping[str, str]]) -> ForkServer | None:
     """The server for children with the variables that `environment` makes for a folder; None where there is none.
 
-    Those of a module path that begins in the current folder lead each child elsewhere.
+    Variables of a module path that begins in the current folder lead each child elsewhere. The folder is there only
+    while the server starts: forks have their own.
     """
-    paths = environment(Path(tempfile.gettempdir())).get("PYTHONPATH")
-    if sys.platform != "linux" or (paths and not all(map(os.path.isabs, paths.split(os.pathsep)))):
+    if sys.platform != "linux":
         return None
-    return _servers.serving(environment)
+    with tempfile.TemporaryDirectory(prefix="graphmend-forks-") as folder:
+        variables = environment(Path(folder))
+        paths = variables.get("PYTHONPATH")
+        if paths and not all(map(os.path.isabs, paths.split(os.pathsep))):
+            return None
+        return _servers.serving(variables, Path(folder))
 
 
 def _shared(environment: Mapping[str, str]) -> dict[str, str]:

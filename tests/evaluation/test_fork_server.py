@@ -68,6 +68,12 @@ def test_a_fork_is_what_a_process_of_its_own_would_be(tmp_path: Path) -> None:
     assert not set(said[0]["random"]) & set(said[1]["random"])
 
 
+def test_nothing_of_the_server_is_left_in_temporary_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert server_for(lambda folder: clean_environment(None, folder)) is not None
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_worktree_with_a_module_that_torch_imports_has_a_process_of_its_own(tmp_path: Path) -> None:
     assert not is_fork(told(tmp_path / "tree", tmp_path / "run", networkx="def __getattr__(name): raise ImportError"))
     assert is_fork(told(tmp_path / "other", tmp_path / "other-run", networks="", networkx__notes=""))

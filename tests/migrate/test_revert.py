@@ -27,7 +27,7 @@ from tests.repository.tools import Repository, empty_repository, report_of, unto
 
 PLANTED = {
     101: "y = y + 1",
-    102: "if y.sum() > 51 + 51:\n    self.count(y)",
+    102: "if y.sum() > 51 + 51:\n    self.note(y)",
     103: "if torch.compiler.is_compiling():\n    y = y.view(3, 5)",
     104: "if torch.compiler.is_compiling():\n    w = y.sum() * torch.ones(600, 600)\n"
     "    y = torch.minimum(y, (w @ w).sum().abs() + 1e30)",
@@ -49,18 +49,18 @@ class Model(nn.Module):
         self.linear = nn.Linear(4, 4)
         self.seen = []
 
-    def count(self, y):
+    def note(self, y):
         self.seen.append(y.shape)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = self.linear(x){told}
         if y.sum() > {number}:
-            self.count(y)
+            self.note(y)
         if y.sum() > 0:
             y = y * 2
         else:
             y = y * 3
-        return y
+        return y + 1
 
 
 def make():
@@ -162,7 +162,7 @@ def test_planted_rewrites_are_found_and_taken_back_and_the_others_stay(
     assert [commit.rule.code for commit in outcome.commits] == ["GM101", "GM201"]
     for name, number in (("wrong", 101), ("useless", 102), ("failing", 103)):
         text = repository.git("show", f"mend:zoo/{name}.py")
-        assert f"        if y.sum() > {number}:\n            self.count(y)\n" in text
+        assert f"        if y.sum() > {number}:\n            self.note(y)\n" in text
         assert "torch.where(" in text
         assert ("if not torch.compiler.is_compiling():" in text) == (name == "useless")
     markdown, document = report_of(repository, "mend")
