@@ -8,6 +8,8 @@ from functools import cached_property
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.patterns import is_attribute, stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.rules.framework.reasons import NotProven
 
 _BLOCKS = ("body", "orelse", "finalbody")
 
@@ -145,7 +147,9 @@ class Blocks:
         return part in self._holding
 
     def statement_of(self, part: ast.AST) -> ast.stmt:
-        """The innermost statement that holds a node of the function."""
+        """The innermost statement that holds a node of the function; NotProven in a lambda, which may run elsewhere."""
+        if part not in self._holding:
+            raise NotProven(f"cannot infer when `{short(part)}` runs, which is in a lambda or an inner function")
         return self._holding[part]
 
     @cached_property
