@@ -7,7 +7,7 @@ import enum
 from collections.abc import Sequence
 from functools import lru_cache
 
-from graphmend_codemod.analysis.patterns import asks_for_compiler, is_name
+from graphmend_codemod.analysis.patterns import asks_for_compiler, is_name, own_variables
 from graphmend_codemod.analysis.program_points import ProgramPoint
 from graphmend_codemod.analysis.scope import SCOPES, dotted, parameter_names, walk, walk_scope
 
@@ -123,6 +123,26 @@ def reads_before_writing(body: Sequence[ast.stmt], name: str) -> bool:
     return _block(body, name) is Use.READ
 
 
+def binds_on_every_path(body: Sequence[ast.stmt], name: str) -> bool:
+    """True where `body` gives the name a new value on each path that reaches its end."""
+    return any(_binds(statement, name) for statement in body)
+
+
+def _binds(node: ast.stmt, name: str) -> bool:
+    if isinstance(node, ast.Assign):
+        return any(
+            is_name(part, name) and isinstance(part.ctx, ast.Store) for each in node.targets for part in walk(each)
+        )
+    if isinstance(node, ast.If):
+        return all(
+            bool(block) and (binds_on_every_path(block, name) or isinstance(block[-1], (ast.Raise, ast.Return)))
+            for block in (node.body, node.orelse)
+        )
+    if isinstance(node, (ast.With, ast.AsyncWith)):
+        return all(map(_lets_through, node.items)) and binds_on_every_path(node.body, name)
+    return False
+
+
 def _block(body: Sequence[ast.stmt], name: str) -> Use:
     for statement in body:
         use = _statement(statement, name)
@@ -157,7 +177,8 @@ def _statement(node: ast.stmt, name: str) -> Use:
         return Use.NEITHER if isinstance(node, (ast.Continue, ast.Break)) else Use.WRITTEN
     if not isinstance(node, ast.Assign):
         return Use.NEITHER
-    written = any(is_name(part, name) and isinstance(part.ctx, ast.Store) for part in walk_scope(node))
+    stores = [part for part in walk_scope(node) if is_name(part, name) and isinstance(part.ctx, ast.Store)]
+    written = bool(stores) and not {id(part) for part in stores} <= own_variables(walk(node))
     return Use.WRITTEN if written else Use.NEITHER
 
 
@@ -186,9 +207,10 @@ def _reads(node: ast.AST, name: str) -> bool:
 def _names_read(node: ast.AST) -> frozenset[str]:
     """The names that a node may read; remembered, as one function is asked about many names."""
     read: set[str] = set()
+    own = own_variables(walk(node))
     for part in walk(node):
         if isinstance(part, ast.Name):
-            if not isinstance(part.ctx, ast.Store):
+            if not isinstance(part.ctx, ast.Store) and id(part) not in own:
                 read.add(part.id)
         elif isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
             read.add(part.target.id)

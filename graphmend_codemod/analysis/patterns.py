@@ -37,6 +37,25 @@ def stored_names(nodes: Iterable[ast.AST]) -> set[str]:
     return {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
 
 
+def comprehended(node: ast.AST) -> Iterator[tuple[ast.Name, ast.expr]]:
+    """The variables of a comprehension wherever it has them, each with what it goes through; nothing for other nodes.
+
+    They are its own: a variable of the function that has the name is neither read nor bound there.
+    """
+    outside: set[int] = set()
+    for each in getattr(node, "generators", ()):
+        outside.update(id(part) for part in walk(each.iter))  # evaluated before these variables are bound
+        names = stored_names(walk(each.target))
+        for part in walk(node):
+            if isinstance(part, ast.Name) and part.id in names and id(part) not in outside:
+                yield part, each.iter
+
+
+def own_variables(nodes: Iterable[ast.AST]) -> set[int]:
+    """The identities of the variables that comprehensions among these nodes have for themselves."""
+    return {id(name) for node in nodes for name, _ in comprehended(node)}
+
+
 def names_bound(node: ast.AST) -> set[str]:
     """The names that anything in a node binds."""
     return stored_names(walk(node))

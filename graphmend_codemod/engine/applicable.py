@@ -16,7 +16,7 @@ from graphmend_codemod.engine.unbound_names import bound
 from graphmend_codemod.project.index.facts import ReachedFunction
 from graphmend_codemod.rules.framework.long_loops import long_loop
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Diagnostic, Rule
+from graphmend_codemod.rules.framework.rule import Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.exceptions import caught
 
@@ -238,7 +238,8 @@ def _uncaught(diagnostic: Diagnostic, rule: Rule, site: Site) -> Diagnostic:
     """
     if diagnostic.edit is None or not rule.contract.may_raise:
         return diagnostic
-    catcher = caught(site)
+    # Code that an operator holds may call what raises exceptions of its own.
+    catcher = caught(site, torch_alone=rule.contract.cost is not Cost.OUTLINED)
     reason = f"an exception that it raises may be caught, and in compiled code is not: {catcher}"
     return diagnostic if catcher is None else diagnostic._replace(edit=None, declined=reason)
 

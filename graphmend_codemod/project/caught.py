@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from graphmend_codemod.project.catching import catching_modules
 from graphmend_codemod.project.entrances import Step, called_by_library
 from graphmend_codemod.project.index.definitions import Module
-from graphmend_codemod.project.index.facts import ReachedFunction
+from graphmend_codemod.project.index.facts import OTHERS_ALONE, ReachedFunction
 from graphmend_codemod.project.index.project_index import ProjectIndex
 from graphmend_codemod.project.reach import Search
 from graphmend_codemod.project.scripted import held_modules
@@ -51,9 +52,24 @@ class _Caught(Search):
         self._callers: dict[str, str] = {}
         self._keep_given: dict[str, str] = {}
         self._constructed: frozenset[str] | None = None
+        self._catching: list[Module] = []
+        self._others_alone = False
+        modules = list(modules)
+        self._packages = frozenset(each.summary.name.partition(".")[0] for each in modules)
         super().__init__(index, modules)
         self._follow_given()
         self._follow_givers()
+
+    def run(self) -> None:
+        """Follow all that torch may raise to its end, then the exceptions that only others raise."""
+        super().run()
+        self._callers, self._keep_given = {}, {}
+        self._others_alone = True
+        for module in (*self._modules, *self._catching):
+            self._roots(module)
+        self._follow_callers()
+        self._follow_givers()
+        super().run()
 
     def reasons(self) -> Caught:
         """What catches the exceptions of the functions found."""
@@ -63,7 +79,7 @@ class _Caught(Search):
         return ()  # that a package exports a function says nothing of who catches its exceptions
 
     def _roots(self, module: Module) -> None:
-        for item in module.summary.classes:
+        for item in module.summary.classes if not self._others_alone else ():
             qualified = f"{module.summary.name}.{item.qualname}"
             marked = list(called_by_library(self._index, qualified))
             for name in marked if marked and self._is_constructed(qualified) else ():
@@ -71,19 +87,47 @@ class _Caught(Search):
                 if method is not None:
                     self._add(module, method, qualified, f"the library that calls {item.qualname}.{name}")
         for function in module.summary.functions:
-            if not function.caught:
+            caught = [each for each in function.caught if self._counts_now(module, function, each[1])]
+            if not caught:
                 continue
             known = self._reached.get((module.summary.path, function.qualname, function.line))
             own = known.class_qualified if known is not None else None
             own = own or self._closure_class(module, function)
-            for used, by in function.caught:
+            for used, by in caught:
                 if self._catches(module, function, own, by, traced=known is not None):
                     via = f"`{by}` in {function.qualname} ({module.summary.path})"
+                    via = f"{OTHERS_ALONE}{via}" if self._others_alone else via
                     self._follow(Step(module, function, own, via), used)
                     if own is not None and known is not None and self._may_call_parts(module, function, own, used, by):
                         self._parts(own, via)
                     for name in (function.qualname, function.outer) if used == CALLED else ():
                         self._callers[f"{module.summary.name}.{name}"] = via
+
+    def _counts_now(self, module: Module, function: FunctionSummary, by: str) -> bool:
+        """True for what is followed at present: handlers for what torch raises first, then those for nothing of it."""
+        word, _, names = by.partition(" ")
+        others = word == "except" and bool(names)
+        others = others and all(self._is_of_others(module, function, each) for each in names.split(", "))
+        return others == self._others_alone
+
+    def _is_of_others(self, module: Module, function: FunctionSummary, spelled: str) -> bool:
+        """True for an exception class of the project or of another library, which nothing of torch inherits from.
+
+        `NotImplementedError` is one for the functions that Dynamo does not trace: an operator raises it as eager does.
+        """
+        found = self._index.scoped(module, function, spelled) if spelled else None
+        root, _, last = (found or "").rpartition(".")
+        if found == "builtins.NotImplementedError":
+            return (module.summary.path, function.qualname, function.line) not in self._reached
+        if found is None or root.partition(".")[0] in ("builtins", "torch", ""):
+            return False
+        if self._index.class_summary(found) is not None:
+            return True
+        return (
+            self._index.module(root) is None
+            and root.partition(".")[0] not in self._packages
+            and not hasattr(builtins, last)
+        )
 
     def _is_constructed(self, qualified: str) -> bool:
         """True for a class of which code that Dynamo traces may make instances, or of an heir."""
@@ -123,12 +167,18 @@ class _Caught(Search):
     def _follow_given(self) -> None:
         """Follow what is given to functions that call it where an exception may be caught, and what they decorate."""
         for other in catching_modules(self._index, self._modules, (path for path, _, _ in self._reached)):
+            self._catching.append(other)
             self._roots(other)
+        self._follow_callers()
+
+    def _follow_callers(self) -> None:
+        """Follow what is given to functions that have been found to call it so, and what they decorate."""
         last = {name.rpartition(".")[2] for name in self._callers}
         for module in self._modules:
             for function in module.summary.functions:
                 own = self._closure_class(module, function)
-                decorated = next(filter(None, (self._around(module, each) for each in function.decorators)), None)
+                decorators = function.decorators if self._callers or not self._others_alone else ()
+                decorated = next(filter(None, (self._around(module, each) for each in decorators)), None)
                 if decorated is not None:
                     self._add(module, function, own, decorated)
                 called = [ref[:-2] for ref in function.refs if ref.endswith("()")] if self._callers else []

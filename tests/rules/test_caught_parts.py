@@ -183,7 +183,8 @@ def test_a_part_that_another_file_gives_to_what_catches_counts(tmp_path: Path, m
     [
         ("NotImplementedError", "", False),
         ("(NotImplementedError, Missing)", "from builtins import NotImplementedError as Missing", False),
-        ("NotImplementedError", "from errors import NotImplementedError", True),
+        ("NotImplementedError", "from errors import NotImplementedError", False),
+        ("NotImplementedError", "from errors import Alias as NotImplementedError", True),
         ("(NotImplementedError, RuntimeError)", "", True),
     ],
 )
@@ -192,6 +193,6 @@ def test_a_handler_for_methods_that_are_not_implemented_concerns_no_parts(
 ) -> None:
     held = "self.part = Part()\n        self.kept = lambda x: self.part(x)"
     source = _HOLDS.format(held=held, called="self.kept(x)").replace("except ValueError", f"except {handled}")
-    others = {"errors.py": "class NotImplementedError(ValueError):\n    pass\n"}
+    others = {"errors.py": "class NotImplementedError(ValueError):\n    pass\n\n\nAlias = ValueError\n"}
     after, _ = fixed_among(tmp_path, f"{imported}\n{source}", others)
     assert (after == f"{imported}\n{source}") is counts

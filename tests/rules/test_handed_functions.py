@@ -72,6 +72,9 @@ WRITES = {
     "an attribute that holds a lambda": "self.then(self.scale)",
     "an attribute that holds a partial": "self.later()",
     "a comprehension": "[each.mul_(0.5) for each in [self.scale]]",
+    "a comprehension over a list of its variable's name": (
+        "each = [self.scale]\n        [each.mul_(0.5) for each in each]"
+    ),
     "a generator": "any(each.mul_(0.5) is None for each in (self.scale,))",
     "_buffers": 'self._buffers["scale"].mul_(0.5)',
     "_buffers, augmented": 'self._buffers["scale"] *= 0.5',

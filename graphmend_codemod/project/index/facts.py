@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, Protocol
 from graphmend_codemod.project.summary.records import ANNOTATION, Write
 
 _NONE: Mapping[str, Any] = {}
+OTHERS_ALONE = "others alone: "
+"""In front of what catches only exceptions that nothing of torch raises: of the project, or of another library."""
 
 
 class AttributeKind(enum.Enum):
@@ -139,7 +141,10 @@ class IndexView(Protocol):
         """True for a function that a file of the project gives to TorchScript, alone or with what calls it."""
 
     def caught(self, path: str, qualname: str, line: int) -> str | None:
-        """What may catch the exceptions of a function in its callers, in words. NeedsProject if not all were read."""
+        """What may catch the exceptions of a function in its callers, in words. NeedsProject if not all were read.
+
+        `OTHERS_ALONE` is in front where all that catches is for exceptions that torch does not raise.
+        """
 
     def is_loud(self, name: str) -> bool:
         """True if a class of the project has a property or method of this name that may do more than read.

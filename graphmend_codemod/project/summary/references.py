@@ -21,6 +21,7 @@ from graphmend_codemod.project.summary.python_attributes import Held
 from graphmend_codemod.project.summary.quiet import AWAITED, LOUD, MAKES_LOGGER
 from graphmend_codemod.project.summary.records import FunctionSummary
 from graphmend_codemod.project.summary.results import GIVES
+from graphmend_codemod.project.summary.spelling import dotted
 from graphmend_codemod.project.summary.walking import walk
 
 _BUILTINS = frozenset(dir(builtins)) - {"super"}
@@ -137,6 +138,16 @@ def _caught(pending: Pending, around: Around, types: Collection[str], inner: set
                 yield CALLED, by
             if whole.own and _calls_computed(node):
                 yield COMPUTED, by
+            yield from ((used, by) for used in _calls_made(node))
+
+
+def _calls_made(node: ast.Try | ast.With | ast.AsyncWith) -> Iterator[str]:
+    """`Part.forward()` for `Part(3)(x)`, `Part.prepare()` for `Part(3).prepare(x)`: what is called once it is made."""
+    for part in (part for each in node.body for part in ast.walk(each) if isinstance(part, ast.Call)):
+        method = part.func.attr if isinstance(part.func, ast.Attribute) else "forward"
+        for inner in ast.walk(part.func):
+            if isinstance(inner, ast.Call) and (spelled := dotted(inner.func)):
+                yield f"{spelled}.{method}()"
 
 
 def _calls_computed(node: ast.Try | ast.With | ast.AsyncWith) -> bool:

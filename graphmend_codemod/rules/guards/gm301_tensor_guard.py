@@ -244,12 +244,25 @@ def _place_is_bad(site: Site, why: str | None = None) -> str | None:
         return f"the check is inside `with {manager}`, which may catch its exception; move it above the `with`"
     if why is not None:
         return why
-    catcher = caught_above(site)
+    catcher = caught_above(site, torch_alone=_raises_as_torch_does(site))
     if catcher is not None:
         return f"its exception may be caught: {catcher}; check before that call"
     if site.settings.guards == "advice":
         return 'not rewritten because of the setting `guards = "advice"`'
     return None
+
+
+def _raises_as_torch_does(site: Site) -> bool:
+    """True where the statement raises an assertion or an exception of Python, by its class."""
+    raised = [part.exc for part in walk(site.place.statement) if isinstance(part, ast.Raise)]
+    made = [each.func if isinstance(each, ast.Call) else each for each in raised]
+    names = [site.resolve(each) if each is not None else None for each in made]
+    known = all(name is not None and name.startswith("builtins.") for name in names)
+    return (
+        known
+        and "builtins.NotImplementedError" not in names
+        and (bool(raised) or isinstance(site.place.statement, ast.Assert))
+    )
 
 
 def _check(site: Site, condition: Condition, described: ast.expr | None, *, inverse: bool) -> DeviceCheck:

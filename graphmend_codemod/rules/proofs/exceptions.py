@@ -8,7 +8,7 @@ import re
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import all_given, last_name, stores_name
 from graphmend_codemod.analysis.scope import walk_scope
-from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.project.index.facts import OTHERS_ALONE, AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
@@ -28,23 +28,29 @@ _PASSES_ON = frozenset(
 """Context managers outside of torch that let every exception through."""
 
 
-def caught(site: Site) -> str | None:
-    """What may catch what the statement raises: around it, or around a call that leads to its function."""
+def caught(site: Site, *, torch_alone: bool) -> str | None:
+    """What may catch what the statement raises: around it, or around a call that leads to its function.
+
+    Where torch alone raises, a handler in another function for exceptions of the project or of a library catches none.
+    """
     if site.place.in_try:
         return "`try` around it"
     manager = swallowing(site)
     if manager is not None:
         return f"`with {manager}` around it"
-    return caught_above(site)
+    return caught_above(site, torch_alone=torch_alone)
 
 
-def caught_above(site: Site) -> str | None:
+def caught_above(site: Site, *, torch_alone: bool) -> str | None:
     """What may catch it around a call that leads to the function of a site, or around a step of a generator."""
     scope = site.evaluator.scope
     made = any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in walk_scope(scope.node))
     if made and not any(last_name(each) == "contextmanager" for each in scope.node.decorator_list):
         return f"`{site.function}` is a generator, which raises where its elements are taken"
-    return scope.index.caught(site.summary.path, site.function, scope.node.lineno)
+    found = scope.index.caught(site.summary.path, site.function, scope.node.lineno)
+    if found is not None and found.startswith(OTHERS_ALONE):
+        return None if torch_alone else found.removeprefix(OTHERS_ALONE)
+    return found
 
 
 def swallowing(site: Site) -> str | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from typing import ClassVar, TypeVar
 
 from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.callgraph import Definition
-from graphmend_codemod.analysis.patterns import is_attribute, is_name
-from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
+from graphmend_codemod.analysis.patterns import comprehended, is_attribute, is_name
+from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.rules.proofs.memory import handed_functions
 from graphmend_codemod.rules.proofs.memory.given_writes import (
     HELD,
@@ -123,7 +123,12 @@ class CertainMemory(ModuleMemory):
 
     def _comprehended(self, function: Definition) -> dict[int, ast.expr]:
         """What the variables of comprehensions come from, by the ids of the nodes that read them."""
-        return self.remembered("comprehended", function, lambda: dict(_comprehended(function.node)))
+
+        def look() -> dict[int, ast.expr]:
+            pairs = (pair for part in walk_scope(function.node) for pair in comprehended(part))
+            return {id(name): iterated for name, iterated in pairs if isinstance(name.ctx, ast.Load)}
+
+        return self.remembered("comprehended", function, look)
 
     def _is_of_operator(self, called: ast.expr) -> bool:
         return (self.site.resolve_global(called) or "").startswith("operator.")
@@ -187,12 +192,3 @@ def method_by_name(call: ast.Call) -> ast.Call | None:
     if not is_method_in_place(spelled):
         return None
     return ast.copy_location(ast.Call(ast.Attribute(owner, spelled, ast.Load()), call.args, call.keywords), call)
-
-
-def _comprehended(function: ast.AST) -> Iterator[tuple[int, ast.expr]]:
-    for part in walk_scope(function):
-        for each in getattr(part, "generators", ()):
-            names = {one.id for one in ast.walk(each.target) if isinstance(one, ast.Name)}
-            for inner in walk(part):
-                if isinstance(inner, ast.Name) and inner.id in names and isinstance(inner.ctx, ast.Load):
-                    yield id(inner), each.iter

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import elements_of, is_name, root_of, stored_names
+from graphmend_codemod.analysis.patterns import elements_of, is_name, own_variables, root_of, stored_names
 from graphmend_codemod.analysis.scope import parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import CompilePath, Edit, Helper, Original, Replacement, Span
@@ -149,9 +149,10 @@ class Names:
             made = ast.Return(values[0] if len(values) == 1 else ast.Tuple(values, ast.Load()))
             body.append(ast.fix_missing_locations(ast.copy_location(made, statements[-1])))
         scope, own = site.evaluator.scope, site.evaluator.scope.self_name
-        parts = [part for each in body for part in walk(each) if isinstance(part, ast.Name)]
-        parts.sort(key=lambda part: (part.lineno, part.col_offset))
-        stored = stored_names(part for each in body for part in (each, *walk_scope(each)))
+        apart = own_variables(part for each in body for part in walk(each))
+        names = [part for each in body for part in walk(each) if isinstance(part, ast.Name) and id(part) not in apart]
+        parts = sorted(names, key=lambda part: (part.lineno, part.col_offset))
+        stored = stored_names(part for each in body for part in (each, *walk_scope(each)) if id(part) not in apart)
         read = [
             name
             for name in dict.fromkeys(part.id for part in parts)
@@ -237,10 +238,11 @@ class _Region:
         if self.returns:
             return []
         parts = [part for each in self.statements for part in (each, *walk_scope(each))]
+        apart = own_variables(parts)
         places = {
             part.id: (part.lineno, part.col_offset)
             for part in reversed(parts)
-            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store) and id(part) not in apart
         }
         found = [name for name in sorted(places, key=places.__getitem__) if self.last.live_after(name)]
         if not found:

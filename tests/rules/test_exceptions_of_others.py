@@ -1,0 +1,89 @@
+"""Handlers for exceptions that torch never raises: those of the project and of other libraries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.fixes import fixed_among
+
+_SOURCE = """
+import torch
+from torch import nn
+
+from errors import Broken, Odd, TooShort
+
+
+class Part(nn.Module):
+    def forward(self, x: torch.Tensor):
+        {statement}
+        return x * 2
+"""
+_ERRORS = """
+class TooShort(Exception):
+    pass
+
+
+class Odd(TooShort, ValueError):
+    pass
+
+
+Broken = RuntimeError
+"""
+_CALLER = """
+import lmdb
+from model import Part
+from errors import Broken, Odd, TooShort
+
+
+def run(x):
+    try:
+        return Part()(x)
+    except {handled}:
+        return None
+"""
+_GUARD = "if (x < 0).any():\n            raise {raised}"
+_ROWS = "x = x[x > 0].exp()"
+
+
+def _is_fixed(folder: Path, statement: str, handled: str, *, opaque: bool = False) -> bool:
+    folder.mkdir(exist_ok=True)
+    source = _SOURCE.format(statement=statement)
+    others = {"errors.py": _ERRORS, "caller.py": _CALLER.format(handled=handled)}
+    return fixed_among(folder, source, others, opaque=opaque)[0] != source
+
+
+@pytest.mark.parametrize(
+    "handled", ["TooShort", "Odd", "lmdb.MapFullError", "(TooShort, lmdb.Error)", "NotImplementedError"]
+)
+def test_what_torch_raises_is_none_of_theirs(tmp_path: Path, handled: str) -> None:
+    assert _is_fixed(tmp_path, _GUARD.format(raised='ValueError("negative")'), handled)
+    assert _is_fixed(tmp_path, _ROWS, handled, opaque=True)
+
+
+@pytest.mark.parametrize(
+    ("raised", "handled"),
+    [
+        ("TooShort()", "TooShort"),
+        ("Odd()", "TooShort"),
+        ("Odd", "Odd"),
+        ("NotImplementedError", "NotImplementedError"),
+        ("x.error", "TooShort"),
+        ('ValueError("negative")', "(TooShort, ValueError)"),
+        ('RuntimeError("negative")', "Broken"),
+    ],
+)
+def test_what_they_are_raised_for_they_catch(tmp_path: Path, raised: str, handled: str) -> None:
+    assert not _is_fixed(tmp_path, _GUARD.format(raised=raised), handled)
+
+
+def test_an_operator_may_hold_what_raises_them(tmp_path: Path) -> None:
+    rows = "for k in torch.unique(x.round()):\n            x[x.round() == k] = float(k)"
+    assert _is_fixed(tmp_path / "one", rows, "ArithmeticError", opaque=True) is False
+    assert _is_fixed(tmp_path / "two", rows, "TooShort", opaque=True) is False
+
+
+@pytest.mark.parametrize("handled", ["Broken", "RuntimeError", "(TooShort, RuntimeError)"])
+def test_who_catches_what_torch_raises_catches_rows_too(tmp_path: Path, handled: str) -> None:
+    assert not _is_fixed(tmp_path, _ROWS, handled, opaque=True)
