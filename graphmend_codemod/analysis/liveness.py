@@ -123,26 +123,6 @@ def reads_before_writing(body: Sequence[ast.stmt], name: str) -> bool:
     return _block(body, name) is Use.READ
 
 
-def binds_on_every_path(body: Sequence[ast.stmt], name: str) -> bool:
-    """True where `body` gives the name a new value on each path that reaches its end."""
-    return any(_binds(statement, name) for statement in body)
-
-
-def _binds(node: ast.stmt, name: str) -> bool:
-    if isinstance(node, ast.Assign):
-        return any(
-            is_name(part, name) and isinstance(part.ctx, ast.Store) for each in node.targets for part in walk(each)
-        )
-    if isinstance(node, ast.If):
-        return all(
-            bool(block) and (binds_on_every_path(block, name) or isinstance(block[-1], (ast.Raise, ast.Return)))
-            for block in (node.body, node.orelse)
-        )
-    if isinstance(node, (ast.With, ast.AsyncWith)):
-        return all(map(_lets_through, node.items)) and binds_on_every_path(node.body, name)
-    return False
-
-
 def _block(body: Sequence[ast.stmt], name: str) -> Use:
     for statement in body:
         use = _statement(statement, name)

@@ -136,13 +136,6 @@ if max(float(h.detach()[:, k].std()) for k in range(4)) > 0.5:
 k = self.lin(h)
 return k * w
 """,
-    "an argument that gets a new value on each path": """
-if torch.unique(h.round()).numel() > 2:
-    x = h * 2
-else:
-    x = h + 1
-return self.lin(x)
-""",
     "one arm of a branch": """
 weight = torch.ones_like(h)
 weight = weight * 2
@@ -184,9 +177,6 @@ _LOOP = "for k in torch.unique(h.round()):\n    w[h.round() == k] = float(k)\n"
         f"w = torch.ones_like(h)\nkept = [w]\nprint(kept)\n{_LOOP}return kept[0] * h",
         f"w = self.steps\n{_LOOP}return w * h",
         "y = h.view(-1)\nif torch.unique(h.round()).numel() > 2:\n    y = h.view(-1)\nprint(y)\ny.add_(1)\nreturn h",
-        "if torch.unique(h.round()).numel() > 2:\n    x = x.view(6, 4)\nelse:\n    x = torch.ones(6, 4)\n"
-        "print(x)\nreturn self.lin(x)",
-        "y = x\nif torch.unique(h.round()).numel() > 2:\n    x = torch.ones(6, 4)\nprint(x)\nreturn self.lin(x)",
         # what comes out is no tensor, or has a size that data decides
         "n = len(torch.unique(h.round()))\nprint(n)\nreturn h * n",
         "order = torch.unique(h.round())\nprint(order)\nreturn order.sum() * h",

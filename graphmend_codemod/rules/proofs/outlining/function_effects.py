@@ -13,7 +13,6 @@ from itertools import permutations
 
 from graphmend_codemod.analysis import aliasing, speculation
 from graphmend_codemod.analysis.iterated import in_step
-from graphmend_codemod.analysis.liveness import binds_on_every_path
 from graphmend_codemod.analysis.patterns import all_given, elements_of, is_attribute, is_name, root_of, same
 from graphmend_codemod.analysis.scope import FunctionNode, parameter_names
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -147,16 +146,8 @@ class _Body(NameOrigins):
         for results in self._returned():
             for value in results:
                 own = {value.id} & {*owned} if isinstance(value, ast.Name) else set()
-                if shared := self.outside(self._roots_at_end(value)) - own:
+                if shared := self.outside(self.roots(value)) - own:
                     raise NotProven(f"`{speculation.short(value)}` may share memory with `{min(shared).lstrip('.')}`")
-
-    def _roots_at_end(self, value: ast.expr) -> set[str]:
-        """The roots of what the function returns last: a parameter that it binds anew is not what it was given."""
-        body = self._code.body
-        last = isinstance(body[-1], ast.Return) and any(part is value for part in ast.walk(body[-1]))
-        if not last or not isinstance(value, ast.Name) or not binds_on_every_path(body, value.id):
-            return self.roots(value)
-        return {root for bound in self._values.get(value.id, ()) for root in self.roots(bound)}
 
     def _returned(self) -> Iterator[list[ast.expr]]:
         for node in self.nodes:
