@@ -203,9 +203,22 @@ def is_none(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
+def asks_for_none(node: ast.AST, signs: tuple[type[ast.cmpop], ...] = (ast.Is, ast.IsNot)) -> TypeGuard[ast.Compare]:
+    """True for `x is None` and `x is not None`, or for one of them."""
+    plain = isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], signs)
+    return plain and is_none(node.comparators[0])  # type: ignore[attr-defined]
+
+
 def is_whole(node: ast.AST) -> bool:
     """True for `:`, all of a dimension."""
     return isinstance(node, ast.Slice) and node.lower is None and node.upper is None and node.step is None
+
+
+def is_basic(part: ast.expr) -> bool:
+    """True for `...`, an integer and a slice between integers, of the parts of an index."""
+    if isinstance(part, ast.Slice):
+        return all(bound is None or is_integer(bound) for bound in (part.lower, part.upper, part.step))
+    return is_integer(part) or is_constant(part, ...)
 
 
 def is_literal(node: ast.AST | None, value: object) -> TypeGuard[ast.Constant]:

@@ -32,6 +32,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.patterns import (
     all_given,
+    asks_for_none,
     is_literal,
     is_name,
     is_none,
@@ -335,7 +336,7 @@ def _counted(site: Site, caller: Definition, name: str) -> Iterator[str]:
     """`x` for `if name is None: name = torch.arange(x.shape[1])`, where nothing else binds `name`."""
     bound = [node for node in walk_scope(caller.node) if stores_name(node, name)]
     for node in walk_scope(caller.node):
-        given = isinstance(node, ast.If) and _asks_for_none(node.test, name)
+        given = isinstance(node, ast.If) and asks_for_none(node.test, (ast.Is,)) and is_name(node.test.left, name)
         body = node.body if isinstance(node, ast.If) and given else []
         made = next((part for part in body if isinstance(part, ast.Assign) and bound == part.targets), None)
         if made is not None and isinstance(made.value, ast.Call) and _is_arange(site, made.value):
@@ -365,14 +366,6 @@ def _length_of(arguments: list[ast.expr]) -> Iterator[str]:
     second = is_literal(number, 1)
     if second and isinstance(asked, ast.Attribute) and asked.attr == wanted and isinstance(asked.value, ast.Name):
         yield asked.value.id
-
-
-def _asks_for_none(test: ast.expr, name: str) -> bool:
-    """True for `name is None`."""
-    if not isinstance(test, ast.Compare) or not is_name(test.left, name) or not isinstance(test.ops[0], ast.Is):
-        return False
-    compared = test.comparators[0]
-    return len(test.ops) == 1 and is_none(compared)
 
 
 def _renamed(caller: Definition, names: set[str]) -> Iterator[str]:

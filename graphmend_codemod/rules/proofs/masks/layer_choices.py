@@ -83,7 +83,7 @@ def _taken(statement: ast.stmt, own: LayerChoice) -> list[ast.stmt] | None:
         return None
     right = test.comparators[0]
     plain = len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq) and isinstance(right, ast.Constant)
-    if not plain or not is_own(test.left, own.attribute) or not isinstance(right, ast.Constant):
+    if not plain or not is_attribute(test.left, "self", own.attribute) or not isinstance(right, ast.Constant):
         return None
     return statement.body if repr(right.value) == own.value else statement.orelse
 
@@ -96,8 +96,3 @@ def called_by_name(call: ast.Call) -> ast.Call:
     if isinstance(first, ast.Attribute) and first.attr == "__call__":
         return ast.Call(func=first.value, args=call.args[1:], keywords=[])
     return call
-
-
-def is_own(node: ast.AST, attribute: str) -> bool:
-    """True for this attribute of `self`."""
-    return is_attribute(node, "self", attribute)

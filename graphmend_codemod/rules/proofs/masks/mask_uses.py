@@ -35,7 +35,6 @@ from graphmend_codemod.rules.proofs.masks.layer_choices import (
     LayerChoice,
     called_by_name,
     is_numbered,
-    is_own,
     iterated,
     live,
     named_by,
@@ -229,7 +228,7 @@ class MaskUses:
             for owner in self._elements(function, layer)
             for part in walk_scope(self._method(owner, "forward", exact=True).node)
             if isinstance(part, ast.Compare) and isinstance(part.left, ast.Attribute)
-            if is_own(part.left, part.left.attr) and same(part.comparators[0], kind)
+            if is_attribute(part.left, "self") and same(part.comparators[0], kind)
         }
         if len(asked) == 1:
             attribute = asked.pop()
@@ -373,7 +372,7 @@ def _classes_of(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[str]
     for key, function in calls.definitions.items():
         own = function.owner == owner or key == constructor or calls.is_heir(function.owner, owner)
         for node in walk_scope(function.node) if own else ():
-            if isinstance(node, ast.Assign) and any(is_own(each, attribute) for each in node.targets):
+            if isinstance(node, ast.Assign) and any(is_attribute(each, "self", attribute) for each in node.targets):
                 value = node.value
                 if not isinstance(value, ast.Constant):
                     yield (dotted(value.func) if isinstance(value, ast.Call) else None) or "..."

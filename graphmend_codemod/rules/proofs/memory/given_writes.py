@@ -22,9 +22,9 @@ _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LOOKS_WRITTEN = re.compile(
     r"\w_\b|\w__\(|\bsetitem\b|\bi(?:add|mul|sub|truediv)\b|\]|[-+*/%@&|^<>]=|\.data\s*=|\b(?:out|inplace|running_mean|True|batch_norm)\b"
 )
-"""What every line spells that may write a tensor in place, or a line of such a statement."""
+"""Matches each line that may write a tensor in place, and each line of such a statement; many others as well."""
 _LOOKS_HANDED = re.compile(r"\w_(?:[\"',)\]]|$)|\bsetitem\b|\bi(?:add|mul|sub|truediv)\b")
-"""What every line spells that hands a function around which does so."""
+"""Matches each line that hands a function around which does so: `map(torch.relu_, xs)`."""
 
 
 def writes_by_word(word: ast.keyword) -> bool:

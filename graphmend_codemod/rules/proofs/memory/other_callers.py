@@ -1,4 +1,4 @@
-"""The calls of a function in other files of the project that write in place, for `written_inputs`."""
+"""Other files of the project, for the proofs on memory: what their names mean, and the calls of a function in them."""
 
 from __future__ import annotations
 

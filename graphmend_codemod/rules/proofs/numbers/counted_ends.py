@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.analysis.patterns import (
+    asks_for_none,
     is_integer,
     is_name,
     is_none,
@@ -97,7 +98,9 @@ class CountedEnds:
             end = self._end_of(bound)
             return _Made(bound, bound, end) if end is not None else None
         for node in function.node.body:
-            if not isinstance(node, ast.If) or node.orelse or not _asks_for_none(node, name) or node.lineno > at.lineno:
+            if not isinstance(node, ast.If) or node.orelse or node.lineno > at.lineno:
+                continue
+            if not asks_for_none(node.test, (ast.Is,)) or not is_name(node.test.left, name):
                 continue
             stores = [
                 part for part in walk_scope(function.node) if isinstance(part, ast.Assign) and is_target(part, name)
@@ -184,12 +187,6 @@ class CountedEnds:
             self._memory.demand_no_write(function, node, {name}, set(), [reader])
         except NotProven as reason:
             raise NotProven(str(reason).replace("the tensor or", f"`{name}` or")) from None
-
-
-def _asks_for_none(node: ast.If, name: str) -> bool:
-    test = node.test
-    asks = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is) and is_name(test.left, name)
-    return asks and is_none(test.comparators[0])  # type: ignore[attr-defined]
 
 
 def _changes(function: FunctionNode, name: str, line: int) -> list[bool]:

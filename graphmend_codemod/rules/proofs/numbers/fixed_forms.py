@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import aliasing, torch_api
-from graphmend_codemod.analysis.patterns import all_names, elements_of, is_integer, is_name, last_name, same
+from graphmend_codemod.analysis.patterns import all_names, elements_of, is_basic, is_integer, is_name, last_name, same
 from graphmend_codemod.analysis.scope import Outline, children, dotted, parameter_names, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import INT64
@@ -101,7 +101,7 @@ def _element(site: Site, statement: ast.stmt, node: ast.Subscript) -> FixedForm 
     parts = elements_of(node.slice)
     chosen = [part for part in parts if _is_read(site, part)]
     others = [part for part in parts if part not in chosen]
-    if len(chosen) != 1 or site.value(node.value).is_python or not all(map(_is_basic, others)):
+    if len(chosen) != 1 or site.value(node.value).is_python or not all(map(is_basic, others)):
         return None
     index = chosen[0]
     if dotted(node.value) is None:
@@ -136,13 +136,6 @@ def _stored(site: Site, statement: ast.stmt, node: ast.Subscript, place: int) ->
         raise NotProven(f"`{short(value)}` may have another dtype; assign it to a variable first")
     stored, owner = site.text(value), site.text(node.value)
     return [*_tensor(site, value), *(f"{stored}.{each} == {owner}.{each}" for each in ("dtype", "device"))], value
-
-
-def _is_basic(part: ast.expr) -> bool:
-    """True for parts of an index that are no tensors and make no dimensions."""
-    if isinstance(part, ast.Slice):
-        return all(bound is None or is_integer(bound) for bound in (part.lower, part.upper, part.step))
-    return is_integer(part) or (isinstance(part, ast.Constant) and part.value is Ellipsis)
 
 
 def _tensor(site: Site, node: ast.expr) -> list[str]:

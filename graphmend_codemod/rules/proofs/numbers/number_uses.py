@@ -13,7 +13,16 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition
-from graphmend_codemod.analysis.patterns import is_attribute, is_integer, is_name, is_none, is_not, is_size, other_side
+from graphmend_codemod.analysis.patterns import (
+    asks_for_none,
+    is_attribute,
+    is_integer,
+    is_name,
+    is_none,
+    is_not,
+    is_size,
+    other_side,
+)
 from graphmend_codemod.analysis.scope import dotted, parameter_names, parents_in, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -162,7 +171,7 @@ class NumberUses:
 
     def _several(self, function: Definition, node: ast.Name, parents: Parents) -> None:
         parent = parents[id(node)]
-        if isinstance(parent, ast.Compare) and _asks_for_none(parent):
+        if asks_for_none(parent):
             return
         if isinstance(parent, ast.Call) and node in parent.args and self._named(function, parent) == "builtins.len":
             return
@@ -362,10 +371,6 @@ def _is_bound_once(where: ast.AST, name: str, parents: Parents) -> bool:
     if given or len(stored) == 1:
         return len(stored) == (0 if given else 1)
     return len(others) == 1 or (bool(others) and all(isinstance(each, ast.AugAssign) for each in others))
-
-
-def _asks_for_none(node: ast.Compare) -> bool:
-    return len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)) and is_none(node.comparators[0])
 
 
 def _test_of_attributes(function: Definition, node: ast.AST, parents: Parents) -> str | None:

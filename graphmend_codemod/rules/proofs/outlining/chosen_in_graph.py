@@ -21,8 +21,12 @@ _COUNT: dict[str | None, tuple[int, frozenset[str]]] = {
 """
 
 
-def found_by(site: Site, node: ast.Call, name: str | None, owner: ast.expr | None) -> str | None:
-    """`nonzero`, and what is spelled otherwise and is the same."""
+def search_in_graph(site: Site, node: ast.Call, name: str | None, owner: ast.expr | None) -> str | None:
+    """The call of a helper that stands in the graph for a search by the data; None for what is no such search.
+
+    `name` is that of the function of torch, `owner` the tensor whose method is called: `torch.nonzero(x)`,
+    `x.unique()`.
+    """
     operands = node.args if owner is None else [owner, *node.args]
     if owner is not None and isinstance(node.func, ast.Attribute):
         name = node.func.attr

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import (
     asks_for_compiler,
+    asks_for_none,
     elements_of,
     is_attribute,
     is_literal,
     is_name,
-    is_none,
     is_not,
     last_name,
     mentions,
@@ -122,8 +122,7 @@ def _is_decided(site: Site, test: ast.expr) -> bool:
         return all(_is_decided(site, each) for each in test.values)
     if is_not(test):
         return _is_decided(site, test.operand)
-    asks_none = isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Is, ast.IsNot))
-    asked = test.left if asks_none and is_none(test.comparators[0]) else test  # type: ignore[attr-defined]
+    asked = test.left if asks_for_none(test) else test
     if is_attribute(asked, site.evaluator.scope.self_name):
         return not is_loud_property(site.evaluator, asked.attr)
     return isinstance(asked, ast.Name) and asked is not test

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_integer, is_name, is_none
+from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_basic, is_name, is_none
 from graphmend_codemod.analysis.scope import children, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.edits import two_paths, under
@@ -136,17 +136,10 @@ def _changed_in_layout(site: Site, given: ast.expr) -> ast.expr:
             if not plain or given.keywords:
                 return given
             given = given.func.value
-        elif isinstance(given, ast.Subscript) and all(map(_is_plain_index, elements_of(given.slice))):
+        elif isinstance(given, ast.Subscript) and all(map(is_basic, elements_of(given.slice))):
             given = given.value
         else:
             return given
-
-
-def _is_plain_index(part: ast.expr) -> bool:
-    bounds = (part.lower, part.upper, part.step) if isinstance(part, ast.Slice) else (part,)
-    return all(
-        each is None or is_integer(each) or (isinstance(each, ast.Constant) and each.value is ...) for each in bounds
-    )
 
 
 _LAYOUT = frozenset({"transpose", "contiguous", "detach", "clone", "float", "unsqueeze", "squeeze"})

@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Helper, Original, Span
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.number_read import plain_number
-from graphmend_codemod.rules.proofs.outlining.chosen_in_graph import found_by, indexed
+from graphmend_codemod.rules.proofs.outlining.chosen_in_graph import indexed, search_in_graph
 from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING, decorator
 from graphmend_codemod.rules.proofs.outlining.fractions_read import has_fraction, whole_at_trace
 from graphmend_codemod.rules.proofs.outlining.kept_statistics import only_kept
@@ -202,7 +202,7 @@ def _in_graph(site: Site, node: ast.expr) -> list[tuple[ast.expr, str]]:
     name = torch_api.torch_function(called)
     if name == "arange" and len(node.args) > 2 and sum(is_number(site, each) for each in node.args) > 1:
         return []  # its length is a quotient of symbols, which each operator that gets it has to know
-    text = found_by(site, node, name, owner)
+    text = search_in_graph(site, node, name, owner)
     return [(node, text)] if text is not None else _counted(site, sizes(node, called))
 
 

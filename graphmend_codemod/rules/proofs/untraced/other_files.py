@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import lru_cache
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.analysis.scope import dotted, walk_scope
-from graphmend_codemod.core.source import SourceError, parse_text
 from graphmend_codemod.project.index.facts import ClassFacts, Home, IndexView
+from graphmend_codemod.rules.proofs.memory import other_callers
 
 LONGEST = 60_000
 """How many characters of a file are worth reading for a guess."""
@@ -22,15 +21,9 @@ _MOST = 8
 _CALLS = ("forward", "__call__")
 
 
-@lru_cache(maxsize=12)
 def calls_of(text: str) -> ModuleCalls | None:
     """The calls in another file; None where it takes longer to read than a guess is worth."""
-    if len(text) > LONGEST:
-        return None
-    try:
-        return ModuleCalls(parse_text(text))
-    except SourceError:
-        return None
+    return None if len(text) > LONGEST else other_callers.calls_of(text)
 
 
 def defined(index: IndexView, qualified: str) -> tuple[Home, Definition] | None:
