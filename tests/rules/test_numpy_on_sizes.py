@@ -177,3 +177,24 @@ def test_math_that_is_something_else_is_not_computed_with(bound: str) -> None:
 def test_another_file_may_give_math_another_meaning(tmp_path: Path, line: str, asked: bool) -> None:
     after, told = fixed_among(tmp_path, model(_SIZES), {"other.py": f"import model\n\n{line}\n"}, select=("GM601",))
     assert ("math.ceil(" in after) is asked, told
+
+
+@pytest.mark.parametrize(("number", "taken"), [("np.lcm(self.rows, 4)", True), ("np.gcd(x.size(0), 4)", False)])
+def test_multiples_of_attributes_are_taken_by_themselves_and_those_of_sizes_are_not(number: str, taken: bool) -> None:
+    """`math.gcd` breaks the graph for a size that varies, `np.gcd` does not."""
+    source = f"""
+import numpy as np
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rows = 6
+
+    def forward(self, x: torch.Tensor):
+        steps = {number}
+        return x if x.size(0) % steps else x * 2
+"""
+    assert ("math." in fixed(source)[0]) is taken

@@ -269,7 +269,7 @@ class _AskedTruth(_AskedValues):
                 self._follow(callee, frozenset())
             elif callee is None:
                 self._look_elsewhere(function, call, rows)
-        return super()._follow(function, names)
+        return bool(self._nodes) and self.reason is None and super()._follow(function, names)
 
     def _look_elsewhere(self, function: Definition, call: ast.Call, rows: Rows) -> None:
         index = self._site.evaluator.scope.index

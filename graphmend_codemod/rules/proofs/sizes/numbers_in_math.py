@@ -52,16 +52,18 @@ def _function_among(site: Site, node: ast.expr, names: frozenset[str], arguments
 
 
 def is_number(site: Site, node: ast.Call) -> bool:
-    """True for a product of sizes, `int(np.lcm(a, b))`, and a call that makes a Python number of a cast numpy number.
+    """True for a product of sizes, `np.lcm(a, b)`, and a call that makes a Python number of a cast numpy number.
 
-    And for `int(np.floor(n))` where `n` may be an integer. `np.lcm(a, b)` itself is traced, while `math.lcm` breaks the
-    graph for sizes that vary.
+    And for `int(np.floor(n))` where `n` may be an integer.
     """
     if _rounded(site, node) is not None:
         return True
     whole = site.resolve(node.func) == "builtins.int" and len(node.args) == 1 and not node.keywords
-    if whole and _function_of_two(site, node.args[0]) is not None:
-        return all(_python_number(site, argument) for argument in node.args[0].args)  # type: ignore[attr-defined]
+    inside = node.args[0] if whole else node
+    if isinstance(inside, ast.Call) and _function_of_two(site, inside) is not None:
+        # Without `int` it is traced, while `math.lcm` breaks the graph for sizes that vary: attributes do not.
+        fixed = all(isinstance(argument, (ast.Constant, ast.Attribute)) for argument in inside.args)
+        return (whole or fixed) and all(_python_number(site, argument) for argument in inside.args)
     if _numpy_function(site, node) == "prod":
         return is_shape_here(site, node.args[0]) or _is_held(site, node.args[0])
     inner = number_read(site, node)
