@@ -221,3 +221,49 @@ def test_names_of_as_many_elements_as_data_says_do_not_leave_an_operator() -> No
     before = before.replace("; ", "\n        ")
     assert fixed(before, opaque=True)[0] == before
     assert fixed(before, opaque=True, select=("GM801",))[0] == before
+
+
+_GATHERED = """
+import torch
+
+
+def gathered(data):
+    if isinstance(data, dict):
+        return {key: gathered(value) for key, value in data.items()}
+    elif isinstance(data, tuple) and type(data) is tuple:
+        return type(data)(gathered(value) for value in data)
+    elif isinstance(data, torch.Tensor):
+        if data.dim() == 0:
+            data = data[None]
+        return data * 1
+    elif isinstance(data, int):
+        return torch.tensor([data])
+    TEST
+    return data
+"""
+_GATHERS = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+        stats = dict(loss=x.sum(), n=int(lengths.sum()), acc=None)
+        stats, other = gathered((stats, x.shape[0]))
+        return stats["n"] * x + other
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "counts"),
+    [
+        ("elif data is None:\n        return None", False),
+        ("elif hasattr(data, 'items'):\n        return None", False),
+        ("elif data:\n        return None", True),
+    ],
+)
+def test_of_what_type_a_number_is_asks_for_no_value(tmp_path: Path, test: str, counts: bool) -> None:
+    gathered = _GATHERED.replace("TEST", test)
+    assert ("_in_graph(" in fixed(f"{_GATHERS}{gathered}", opaque=True)[0]) is not counts
+    imported = _GATHERS.replace("from torch import nn\n", "from torch import nn\nfrom gather import gathered\n")
+    assert ("_in_graph(" in fixed_among(tmp_path, imported, {"gather.py": gathered}, opaque=True)[0]) is not counts

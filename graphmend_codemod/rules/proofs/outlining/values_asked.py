@@ -30,7 +30,8 @@ from graphmend_codemod.rules.proofs.untraced.other_files import defined
 _FROM_CONTAINERS = frozenset({"get", "items", "pop", "values"})
 _TRUTHS = frozenset({"all", "any", "filter", "partial"})
 _INTO_CONTAINERS = frozenset({"add", "append", "extend", "insert", "setdefault", "update"})
-_NUMBERS = frozenset("abs divmod enumerate int list max min range reversed round sorted sum tuple zip".split())
+_OF_TYPES = frozenset({"callable", "hasattr", "id", "isinstance", "issubclass", "type"})
+_NUMBERS = frozenset("abs dict divmod enumerate int list max min range reversed round sorted sum tuple zip".split())
 _PARTS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Tuple, ast.List, ast.Starred, ast.NamedExpr)
 _ASKS = frozenset({"__getitem__", "all", "any", "filter", "getitem", "partial", "range"})
 
@@ -137,7 +138,7 @@ class _AskedValues:
     def _decides(self, function: Definition, node: ast.AST, asked: ast.expr, names: frozenset[str]) -> bool:
         """True where something decides by the number; of those in the site's function, by more than the name it got."""
         if not self._is_own(function):
-            return any(self._carries(function, part, names) for part in walk(asked))
+            return any(self._carries(function, part, names) for part in _parts_asked(node, asked))
         if isinstance(node, (ast.For, ast.comprehension)) or (isinstance(asked, ast.Name) and asked.id in self._bound):
             return False
         return isinstance(asked, (ast.Name, ast.Subscript, ast.Call)) and self._carries(function, asked, names)
@@ -204,7 +205,8 @@ class _AskedValues:
         for found in filter(None, (defined(index, each) for each in called)):
             arguments = found[1].arguments(call).items()
             taken = {name for name, each in arguments if self._carries(function, each, names)}
-            asked = (part for node in walk(found[1].node) for part in deciding(node)) if taken else ()
+            nodes = walk(found[1].node) if taken else ()
+            asked = (part for node in nodes for part in deciding(node) if part is not getattr(node, "iter", None))
             if any(isinstance(part, ast.Name) and part.id in taken for part in asked):
                 self._fail(f"a branch of `{found[1].qualname}` depends on the number")
 
@@ -215,7 +217,7 @@ class _AskedValues:
             return any(each.arg == called.id for each in parameters(function.node))
         if is_attribute(called, "self"):
             return own and self._site.value(called).instance_of is None
-        return isinstance(called, ast.Call)
+        return isinstance(called, ast.Call) and not is_name(called.func, "type")
 
     def _called_elsewhere(self, function: Definition, call: ast.Call) -> Iterator[str]:
         """The functions of other files that a call may run: one by its name, or the `forward` of a layer."""
@@ -336,6 +338,23 @@ def deciding(node: ast.AST) -> list[ast.expr]:
     if isinstance(node, ast.BoolOp):  # `n or 1` asks for the truth of all operands but the last
         return [part for each in node.values[:-1] for part in _operands(each)]
     return []
+
+
+def _parts_asked(node: ast.AST, asked: ast.expr) -> Iterator[ast.AST]:
+    """The parts of a test whose values matter for it: not that of which the type, or a method of a tensor, is asked.
+
+    What goes through a container asks for none of its elements.
+    """
+    goes_through = isinstance(node, (ast.For, ast.comprehension)) and asked is node.iter
+    made = asked.func.value if isinstance(asked, ast.Call) and isinstance(asked.func, ast.Attribute) else asked
+    todo: list[ast.AST] = [] if goes_through and isinstance(made, ast.Name) else [asked]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, ast.Call) and last_name(part.func) in _OF_TYPES:
+            continue
+        yield part
+        if not isinstance(part, ast.Attribute) or hasattr(int, part.attr) or hasattr(float, part.attr):
+            todo += ast.iter_child_nodes(part)
 
 
 def decisions_in(function: ast.AST) -> list[tuple[ast.AST, list[ast.expr]]]:
