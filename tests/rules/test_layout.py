@@ -191,3 +191,43 @@ def test_a_condition_of_several_parts_is_broken_where_it_is_too_long() -> None:
     after, _ = fixed(LONG_INDEX)
     assert "is_compiling()" in after
     assert max(map(len, after.splitlines())) <= 120
+
+
+_CELL = """
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+
+class State(NamedTuple):
+    first_value_of_the_state: torch.Tensor
+    second_value_of_the_state: torch.Tensor
+
+
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.leak = 3
+
+    def forward(self, x: torch.Tensor):
+        dims = (*x.shape, 2)
+        state = State(
+            first_value_of_the_state=torch.full(
+                dims,
+                torch.as_tensor(self.leak).detach(),
+                dtype=torch.float32,
+            ),
+            second_value_of_the_state=torch.zeros(
+                dims,
+                dtype=torch.float32,
+            ),
+        )
+        return state.first_value_of_the_state * x[..., None]
+"""
+
+
+def test_a_keyword_over_several_lines_is_put_on_one_with_what_is_exchanged_in_it() -> None:
+    after = fixed(_CELL)[0]
+    assert "first_value_of_the_state=torch.full(" in after
+    assert "self.leak, dtype=torch.float32" in after

@@ -330,3 +330,21 @@ def test_a_leaf_that_is_kept_stays_one(kept: str) -> None:
 )
 def test_what_is_computed_with_a_leaf_may_be_kept(kept: str) -> None:
     assert ".flatten()[:0].sum()" in fixed(model(f"{_LEAF}{kept}\n        x = x + total"))[0]
+
+
+@pytest.mark.parametrize(
+    ("made", "new"),
+    [
+        ("torch.zeros(3)", True),
+        ("x[:, None]", True),
+        ("self.state", False),
+        ("self.state if x is None else torch.zeros(3)", False),
+    ],
+)
+def test_the_flag_of_what_the_function_has_made_changes_each_time(made: str, new: bool) -> None:
+    body = f"kept = Kept(v={made}, i=x)\n        kept.v.requires_grad = True\n        x = x * kept.v"
+    source = model(body)
+    if new:
+        declined(source, because="`kept.v` is made in this function")
+    else:
+        assert "kept.v.requires_grad is True" in fixed(source)[0]

@@ -68,6 +68,8 @@ class SiteText:
         segment = self._exchanged(node) if self.written else self.source.segment(self.span(node))
         if "\n" not in segment and "\r" not in segment:
             return segment
+        if isinstance(node, ast.keyword):
+            return f"{node.arg}={self.text(node.value)}" if node.arg is not None else f"**{self.text(node.value)}"
         if segment != self.source.segment(self.span(node)):
             return ast.unparse(ast.parse(segment if isinstance(node, ast.stmt) else f"({segment})"))
         if "#" in segment or '"' in segment or "'" in segment or "\\" in segment:

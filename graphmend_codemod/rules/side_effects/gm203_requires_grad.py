@@ -90,6 +90,9 @@ def flag_set(site: Site, node: ast.Assign | ast.Expr) -> Diagnostic | None:
             asked += [*leaf, *conditions_of_next_readers(site, tensor.id)]
         except NotProven as reason:
             return Diagnostic(message, declined=str(reason))
+    elif flag and _is_made_for(site, tensor):
+        why = f"`{speculation.short(tensor)}` is made in this function, and the graph breaks where its flag is set"
+        return Diagnostic(message, declined=f"{why}; manually make it before compiled code is called")
     elif (test := _changes(site, tensor, flag)) is not None:
         why = f"`{speculation.short(test)}` around it says that it changes the flag, which breaks the graph"
         return Diagnostic(message, declined=f"{why}; manually set the flag before compiled code is called")
@@ -158,6 +161,22 @@ def _changes(site: Site, tensor: ast.expr, flag: bool) -> ast.expr | None:
                 if ast.unparse(other) == asked and is_not(each) is flag:
                     return parent.test
     return None
+
+
+def _is_made_for(site: Site, tensor: ast.expr) -> bool:
+    """True for `state.v` of a `state = State(v=torch.zeros(3))`: new in each call, and no leaf that has the flag."""
+    if not isinstance(tensor, ast.Attribute) or not isinstance(tensor.value, ast.Name):
+        return False
+    function, name = site.evaluator.scope.node, tensor.value.id
+    stores = [id(part) for part in walk_scope(function) if stores_name(part, name)]
+    made = [each for each in walk_scope(function) if isinstance(each, ast.Assign) and id(each.targets[0]) in stores]
+    given = [
+        word.value
+        for each in made
+        for word in (each.value.keywords if isinstance(each.value, ast.Call) else [])
+        if word.arg == tensor.attr
+    ]
+    return bool(stores) and len(given) == len(stores) and all(_makes_new(site, each) for each in given)
 
 
 def _is_module(site: Site, node: ast.expr) -> bool:
