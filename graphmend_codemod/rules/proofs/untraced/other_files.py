@@ -13,7 +13,6 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.project.index.facts import ClassFacts, Home, IndexView
-from graphmend_codemod.rules.proofs.memory import other_callers
 
 LONGEST = 60_000
 """How many characters of a file are worth reading for a guess."""
@@ -23,7 +22,11 @@ _CALLS = ("forward", "__call__")
 
 def calls_of(text: str) -> ModuleCalls | None:
     """The calls in another file; None where it takes longer to read than a guess is worth."""
-    return None if len(text) > LONGEST else other_callers.calls_of(text)
+    if len(text) > LONGEST:
+        return None
+    from graphmend_codemod.rules.proofs.memory import other_callers  # a commit hook waits for it
+
+    return other_callers.calls_of(text)
 
 
 def defined(index: IndexView, qualified: str) -> tuple[Home, Definition] | None:
