@@ -32,7 +32,8 @@ is one that code anywhere in the project calls where its exception may be caught
 `finally`, a decorator, or a function that it is given to), and one in an `except` handler, which compiled code does not
 get to. Around calls, context managers that cannot be looked up are taken to let exceptions through. A handler there
 that always raises again, and changes no attribute, catches nothing: compiled code then raises the check's own error in
-the place of the one that the handler would have made of it.
+the place of the one that the handler would have made of it. Nor does one for exceptions of the project or of another
+library (`except TooShort`), for a check that raises one of Python's own.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ which Dynamo knows while it traces.
 checkpoints: the first layers are to have an input that requires a gradient. Where layers with parameters that all
 require gradients take the tensor next, and nothing else reads it, what they make requires gradients anyway, and the
 statement is left out under `torch.compile` as well. Where the tensor goes to anything else under a condition, such as
-`self.gradient_checkpointing`, that condition has to be false. Eager mode keeps the statement, word for word.
+`self.gradient_checkpointing`, that condition has to be false. Eager mode keeps the statement, word for word. The flag
+of `state.v` of a `state = State(v=torch.zeros(3))` changes at each call, and the graph breaks as before.
 
 `total = torch.tensor(0.0, requires_grad=True, device=x.device)` makes a leaf whose gradient nobody reads, and so does
 `return torch.zeros_like(x).requires_grad_()` in a file that asks no tensor for `.grad` or `.is_leaf`. Where `x`
