@@ -6,7 +6,7 @@ import builtins
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from graphmend_codemod.project.catching import catching_modules
+from graphmend_codemod.project.catching import catching_modules, makes_of_others
 from graphmend_codemod.project.entrances import Step, called_by_library
 from graphmend_codemod.project.index.definitions import Module
 from graphmend_codemod.project.index.facts import OTHERS_ALONE, ReachedFunction
@@ -42,6 +42,13 @@ def caught_functions(
     return search.reasons()
 
 
+def _makes(text: str, name: str) -> bool:
+    try:
+        return not text or makes_of_others(text, name)
+    except (SyntaxError, ValueError, RecursionError):
+        return True
+
+
 class _Caught(Search):
     """A search that begins where exceptions may be caught."""
 
@@ -54,6 +61,7 @@ class _Caught(Search):
         self._constructed: frozenset[str] | None = None
         self._catching: list[Module] = []
         self._others_alone = False
+        self._made_of_others: dict[str, bool] = {}
         modules = list(modules)
         self._packages = frozenset(each.summary.name.partition(".")[0] for each in modules)
         super().__init__(index, modules)
@@ -121,13 +129,19 @@ class _Caught(Search):
             return (module.summary.path, function.qualname, function.line) not in self._reached
         if found is None or root.partition(".")[0] in ("builtins", "torch", ""):
             return False
-        if self._index.class_summary(found) is not None:
-            return True
-        return (
-            self._index.module(root) is None
-            and root.partition(".")[0] not in self._packages
-            and not hasattr(builtins, last)
+        known = self._index.class_summary(found) is not None or not (
+            self._index.module(root) is not None or root.partition(".")[0] in self._packages or hasattr(builtins, last)
         )
+        return known and not self._is_made_of_others(last)
+
+    def _is_made_of_others(self, name: str) -> bool:
+        """True where somebody raises an exception of this name in the place of another: `raise TooShort from error`."""
+        if name not in self._made_of_others:
+            word = name.encode()
+            texts = [self._index.text_of(module) for module in self._modules if module.summary.functions]
+            texts += [raw.decode(errors="replace") for _, raw in self._index.others() if word in raw]
+            self._made_of_others[name] = any(_makes(text, name) for text in texts if name in text or not text)
+        return self._made_of_others[name]
 
     def _is_constructed(self, qualified: str) -> bool:
         """True for a class of which code that Dynamo traces may make instances, or of an heir."""

@@ -87,3 +87,54 @@ def test_an_operator_may_hold_what_raises_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize("handled", ["Broken", "RuntimeError", "(TooShort, RuntimeError)"])
 def test_who_catches_what_torch_raises_catches_rows_too(tmp_path: Path, handled: str) -> None:
     assert not _is_fixed(tmp_path, _ROWS, handled, opaque=True)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "try:\n        return Part()(x)\n    except ValueError as error:\n        raise TooShort from error",
+        "try:\n        return Part()(x)\n    except ValueError:\n        raise errors.TooShort('x')",
+        "try:\n        return Part()(x)\n    except ValueError as error:\n        raise Short() from error",
+        "try:\n        return Part()(x)\n    except ValueError as error:\n        raise told(error)",
+        "with Told():\n        return Part()(x)",
+        "try:\n        return Part()(x)\n    except ValueError as error:\n        raise Local from error",
+    ],
+)
+def test_what_a_handler_makes_of_it_they_catch(tmp_path: Path, between: str) -> None:
+    other = f"""
+import errors
+from errors import TooShort
+from errors import TooShort as Short
+from model import Part
+
+
+class Local(TooShort):
+    pass
+
+
+class Told:
+    def __enter__(self):
+        pass
+
+    def __exit__(self, kind, value, trace):
+        if kind is not None:
+            raise TooShort from value
+
+
+def told(error):
+    return TooShort(error)
+
+
+def inner(x):
+    {between}
+
+
+def outer(x):
+    try:
+        return inner(x)
+    except TooShort:
+        return None
+"""
+    source = _SOURCE.format(statement=_GUARD.format(raised='ValueError("negative")'))
+    others = {"errors.py": _ERRORS, "between.py": other}
+    assert fixed_among(tmp_path, source, others)[0] == source

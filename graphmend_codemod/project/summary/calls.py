@@ -78,6 +78,9 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
     else:
         last = ""
         stack.append(function)
+        made = dotted(function.func) if type(function) is ast.Call else ""
+        if made:
+            body.calls.add(f"{made}.forward")  # `Part(3)(x)`
     if (
         spelled.startswith(_OTHERS)
         or ".random." in spelled
