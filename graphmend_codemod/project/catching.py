@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from graphmend_codemod.core.source import parse_text
 from graphmend_codemod.project.index.definitions import Module
 from graphmend_codemod.project.index.outside import may_handle
 from graphmend_codemod.project.index.project_index import ProjectIndex
@@ -63,10 +64,10 @@ def _last(name: str) -> str:
 def makes_of_others(text: str, name: str) -> bool:
     """True where a file raises an exception of this name in the place of another one, or returns one to be raised.
 
-    Heirs in the same file count, and so does another name that the file has for it.
+    Heirs in the same file count, and so does another name that the file has for it. Raises SourceError.
     """
     names = {name}
-    tree = ast.parse(text)
+    tree = parse_text(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.alias) and _last(node.name) in names and node.asname is not None:
             names.add(node.asname)

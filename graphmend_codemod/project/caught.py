@@ -6,6 +6,7 @@ import builtins
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from graphmend_codemod.core.source import SourceError
 from graphmend_codemod.project.catching import catching_modules, makes_of_others
 from graphmend_codemod.project.entrances import Step, called_by_library
 from graphmend_codemod.project.index.definitions import Module
@@ -45,7 +46,7 @@ def caught_functions(
 def _makes(text: str, name: str) -> bool:
     try:
         return not text or makes_of_others(text, name)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SourceError, ValueError):  # it may hold null bytes
         return True
 
 
