@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
@@ -35,6 +36,7 @@ _LAST_WORDS = 500
 _TAIL = 8192
 _PREFIX, _LOCK = "graphmend-fleet-", "lock"
 _NEWBORN = 10.0  # seconds
+_DEATH = 5.0  # seconds; what still runs writes into a folder that is being removed
 # Without the current folder in the path, which may be a repository with modules of any name.
 _START = (
     "import sys; sys.path[:] = [folder for folder in sys.path if folder]; "
@@ -91,6 +93,10 @@ def _watched(order: Order, limits: Limits, folder: Path, stop: Event | None) -> 
         finally:
             if process.poll() is None:
                 _kill(process)
+            elif process.returncode < 0:
+                left = _left_of(inside)
+                _end(left)
+                psutil.wait_procs(left, _DEATH)
     if exceeded:
         return _failed(order, exceeded, _limit_told(exceeded, limits)), peaks
     try:
@@ -148,10 +154,27 @@ def _last_words(code: int | None, words: Path, order: Order) -> str:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End it and all that came of it; some are in sessions of their own."""
-    for each in reversed(_family(process.pid)):
+    descendants = _family(process.pid)[1:]
+    _end(reversed(descendants))
+    process.kill()
+    process.wait()
+    psutil.wait_procs(descendants, _DEATH)
+
+
+def _end(processes: Iterable[psutil.Process]) -> None:
+    for each in processes:
         with contextlib.suppress(psutil.Error):
             each.kill()
-    process.wait()
+
+
+def _left_of(temporary: Path) -> list[psutil.Process]:
+    """What outlives a process that something else has killed: it has the same folder for its temporary files."""
+    left = []
+    for each in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if Path(each.environ().get("TMPDIR", "")).is_relative_to(temporary):
+                left.append(each)
+    return left
 
 
 def _memory(pid: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from graphmend_codemod.cli.main import main
@@ -240,15 +242,30 @@ def test_too_much_disk_ends_only_that_repository(fleet: Fleet, hub: Hub) -> None
     assert BRANCH not in hub.server.branches("octo/zoo")
 
 
+def _running_below(temporary: str) -> list[str]:
+    """Processes with a folder for temporary files below this one."""
+    found = []
+    for each in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if each.environ().get("TMPDIR", "").startswith(f"{temporary}/"):
+                found.append(" ".join(each.cmdline()))
+    return found
+
+
 def test_a_process_that_is_killed_is_a_failed_row(fleet: Fleet, hub: Hub) -> None:
     def kill() -> None:
         listing = subprocess.run(["ps", "-ww", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
         for line in listing.splitlines():
             if "graphmend_codemod.fleet.child" in line and str(os.environ["TMPDIR"]) in line:
                 os.kill(int(line.split()[0]), signal.SIGKILL)
+        released.wait(60)
 
+    released = threading.Event()
     hub.server.events["POST .*git-upload-pack"] = kill
     done = fleet.run("check", fleet.listed(f"{hub.server.url}/octo/zoo"), "--forge", "github")
+    left = _running_below(os.environ["TMPDIR"])
+    released.set()
+    assert not left, "its git would write into a folder that has been removed"
     assert done.returncode == 2
     (row,) = fleet.rows().values()
     assert (row.status, row.error) == (FAILED, "its process was ended by signal 9")
