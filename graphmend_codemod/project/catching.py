@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from graphmend_codemod.core.source import parse_text
 from graphmend_codemod.project.index.definitions import Module
 from graphmend_codemod.project.index.outside import may_handle
 from graphmend_codemod.project.index.project_index import ProjectIndex
@@ -59,31 +57,3 @@ def _swallowers(module: Module, names: set[str]) -> Iterator[str]:
 
 def _last(name: str) -> str:
     return name.rpartition(".")[2]
-
-
-def makes_of_others(text: str, name: str) -> bool:
-    """True where a file raises an exception of this name in the place of another one, or returns one to be raised.
-
-    Heirs in the same file count, and so does another name that the file has for it. Raises SourceError.
-    """
-    names = {name}
-    tree = parse_text(text)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.alias) and _last(node.name) in names and node.asname is not None:
-            names.add(node.asname)
-        elif isinstance(node, ast.ClassDef) and any(_named(each) in names for each in node.bases):
-            names.add(node.name)
-    for node in ast.walk(tree):
-        leaves = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in LEAVES
-        if isinstance(node, ast.Return) and _named(node.value) in names:
-            return True
-        parts = ast.walk(node) if leaves or isinstance(node, ast.ExceptHandler) else ()
-        if any(isinstance(part, ast.Raise) and _named(part.exc) in names for part in parts):
-            return True
-    return False
-
-
-def _named(node: ast.expr | None) -> str:
-    """The last name of an exception class, or of what is called to make one."""
-    node = node.func if isinstance(node, ast.Call) else node
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

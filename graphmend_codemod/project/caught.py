@@ -6,9 +6,9 @@ import builtins
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from graphmend_codemod.core.source import SourceError
-from graphmend_codemod.project.catching import catching_modules, makes_of_others
+from graphmend_codemod.project.catching import catching_modules
 from graphmend_codemod.project.entrances import Step, called_by_library
+from graphmend_codemod.project.exchanged_exceptions import is_made_of_others
 from graphmend_codemod.project.index.definitions import Module
 from graphmend_codemod.project.index.facts import OTHERS_ALONE, ReachedFunction
 from graphmend_codemod.project.index.project_index import ProjectIndex
@@ -41,13 +41,6 @@ def caught_functions(
     search = _Caught(index, modules, reached)
     search.run()
     return search.reasons()
-
-
-def _makes(text: str, name: str) -> bool:
-    try:
-        return not text or makes_of_others(text, name)
-    except (SourceError, ValueError):  # it may hold null bytes
-        return True
 
 
 class _Caught(Search):
@@ -127,7 +120,8 @@ class _Caught(Search):
         found = self._index.scoped(module, function, spelled) if spelled else None
         root, _, last = (found or "").rpartition(".")
         if found == "builtins.NotImplementedError":
-            return (module.summary.path, function.qualname, function.line) not in self._reached
+            traced = (module.summary.path, function.qualname, function.line) in self._reached
+            return not traced and not self._is_made_of_others(last)
         if found is None or root.partition(".")[0] in ("builtins", "torch", ""):
             return False
         known = self._index.class_summary(found) is not None or not (
@@ -138,11 +132,19 @@ class _Caught(Search):
     def _is_made_of_others(self, name: str) -> bool:
         """True where somebody raises an exception of this name in the place of another: `raise TooShort from error`."""
         if name not in self._made_of_others:
-            word = name.encode()
-            texts = [self._index.text_of(module) for module in self._modules if module.summary.functions]
-            texts += [raw.decode(errors="replace") for _, raw in self._index.others() if word in raw]
-            self._made_of_others[name] = any(_makes(text, name) for text in texts if name in text or not text)
+            self._made_of_others[name] = is_made_of_others(name, self._texts)
         return self._made_of_others[name]
+
+    def _texts(self, words: Collection[str]) -> Iterator[str]:
+        """Of all files with one of these words, and of those that cannot be read."""
+        for module in self._modules:
+            text = self._index.text_of(module) if module.summary.functions else "-"
+            if not text or any(word in text for word in words):
+                yield text
+        raw_words = [word.encode() for word in words]
+        for _, raw in self._index.others():
+            if any(word in raw for word in raw_words):
+                yield raw.decode(errors="replace")
 
     def _is_constructed(self, qualified: str) -> bool:
         """True for a class of which code that Dynamo traces may make instances, or of an heir."""

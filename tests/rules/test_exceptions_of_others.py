@@ -29,6 +29,10 @@ class Odd(TooShort, ValueError):
     pass
 
 
+class Strange(Odd):
+    pass
+
+
 Broken = RuntimeError
 """
 _CALLER = """
@@ -89,27 +93,15 @@ def test_who_catches_what_torch_raises_catches_rows_too(tmp_path: Path, handled:
     assert not _is_fixed(tmp_path, _ROWS, handled, opaque=True)
 
 
-@pytest.mark.parametrize(
-    "between",
-    [
-        "try:\n        return Part()(x)\n    except ValueError as error:\n        raise TooShort from error",
-        "try:\n        return Part()(x)\n    except ValueError:\n        raise errors.TooShort('x')",
-        "try:\n        return Part()(x)\n    except ValueError as error:\n        raise Short() from error",
-        "try:\n        return Part()(x)\n    except ValueError as error:\n        raise told(error)",
-        "with Told():\n        return Part()(x)",
-        "try:\n        return Part()(x)\n    except ValueError as error:\n        raise Local from error",
-    ],
-)
-def test_what_a_handler_makes_of_it_they_catch(tmp_path: Path, between: str) -> None:
-    other = f"""
-import errors
-from errors import TooShort
-from errors import TooShort as Short
-from model import Part
-
-
-class Local(TooShort):
-    pass
+_HELD = """
+    try:
+        return Part()(x)
+    except ValueError as error:
+        {handler}
+"""
+_TOLD = """
+    with Told():
+        return Part()(x)
 
 
 class Told:
@@ -118,15 +110,36 @@ class Told:
 
     def __exit__(self, kind, value, trace):
         if kind is not None:
-            raise TooShort from value
+            {handler}
+"""
 
 
-def told(error):
-    return TooShort(error)
+@pytest.mark.parametrize(
+    ("inner", "handler", "beside", "caught"),
+    [
+        (_HELD, "raise TooShort from error", "", True),
+        (_HELD, "raise errors.TooShort('x')", "import errors", True),
+        (_HELD, "raise Short() from error", "from errors import TooShort as Short", True),
+        (_HELD, "raise told(error)", "def told(error):\n    return TooShort(error)", True),
+        (_HELD, "other = TooShort()\n        raise other", "", True),
+        (_HELD, "raise Kept", "Kept = TooShort", True),
+        (_HELD, "raise Local from error", "class Local(TooShort):\n    pass", True),
+        (_HELD, "raise errors.Strange", "import errors", True),
+        (_HELD, "complain()", "def complain():\n    raise TooShort('complaint')", True),
+        (_HELD, "raise", "def complain():\n    raise TooShort('complaint')", False),
+        (_HELD, "print(error)\n        raise", "", False),
+        (_TOLD, "raise TooShort from value", "", True),
+        (_TOLD, "print(value)", "", False),
+    ],
+)
+def test_what_a_handler_makes_of_it_they_catch(
+    tmp_path: Path, inner: str, handler: str, beside: str, caught: bool
+) -> None:
+    other = f"""
+from errors import TooShort
+from model import Part
 
-
-def inner(x):
-    {between}
+{beside}
 
 
 def outer(x):
@@ -134,7 +147,35 @@ def outer(x):
         return inner(x)
     except TooShort:
         return None
+
+
+def inner(x):{inner.format(handler=handler)}
 """
     source = _SOURCE.format(statement=_GUARD.format(raised='ValueError("negative")'))
     others = {"errors.py": _ERRORS, "between.py": other}
-    assert fixed_among(tmp_path, source, others)[0] == source
+    assert (fixed_among(tmp_path, source, others)[0] == source) is caught
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_a_handler_may_say_that_something_is_not_implemented(tmp_path: Path, made: bool) -> None:
+    inner = "raise NotImplementedError from error" if made else "raise"
+    other = f"""
+from model import Part
+
+
+def inner(x):
+    try:
+        return Part()(x)
+    except ValueError as error:
+        {inner}
+
+
+def outer(x):
+    try:
+        return inner(x)
+    except NotImplementedError:
+        return None
+"""
+    source = _SOURCE.format(statement=_GUARD.format(raised='ValueError("negative")'))
+    others = {"errors.py": _ERRORS, "between.py": other}
+    assert (fixed_among(tmp_path, source, others)[0] == source) is made
