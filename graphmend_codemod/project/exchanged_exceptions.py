@@ -96,15 +96,19 @@ def _exchanges(text: str, names: Collection[str], *, returned: bool = True) -> b
     for node in ast.walk(tree):
         if returned and isinstance(node, ast.Return) and _named(node.value) in names:
             return True
-        if _handles(node) and any(_named(part) in names for part in _expressions(node.body)):  # type: ignore[attr-defined]
+        if _handles(node, names) and any(_named(part) in names for part in _expressions(node.body)):  # type: ignore[attr-defined]
             return True
     return False
 
 
-def _handles(node: ast.AST) -> bool:
+def _handles(node: ast.AST, names: Collection[str]) -> bool:
+    """True for what gets an exception that has none of these names."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return node.name in LEAVES
-    return isinstance(node, ast.ExceptHandler)
+    if not isinstance(node, ast.ExceptHandler):
+        return False
+    handled = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+    return any(_named(each) not in names for each in handled)
 
 
 def _expressions(body: Iterable[ast.stmt]) -> Iterable[ast.expr]:

@@ -156,9 +156,18 @@ def inner(x):{inner.format(handler=handler)}
     assert (fixed_among(tmp_path, source, others)[0] == source) is caught
 
 
-@pytest.mark.parametrize("made", [False, True])
-def test_a_handler_may_say_that_something_is_not_implemented(tmp_path: Path, made: bool) -> None:
-    inner = "raise NotImplementedError from error" if made else "raise"
+@pytest.mark.parametrize(
+    ("handled", "handler", "made"),
+    [
+        ("ValueError", "raise", False),
+        ("ValueError", "raise NotImplementedError from error", True),
+        ("NotImplementedError", "raise NotImplementedError('another text')", False),
+        ("(NotImplementedError, ValueError)", "raise NotImplementedError('another text')", True),
+    ],
+)
+def test_a_handler_may_say_that_something_is_not_implemented(
+    tmp_path: Path, handled: str, handler: str, made: bool
+) -> None:
     other = f"""
 from model import Part
 
@@ -166,8 +175,8 @@ from model import Part
 def inner(x):
     try:
         return Part()(x)
-    except ValueError as error:
-        {inner}
+    except {handled} as error:
+        {handler}
 
 
 def outer(x):
