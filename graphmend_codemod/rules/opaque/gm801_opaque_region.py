@@ -250,10 +250,14 @@ def _function(site: Site, each: Untraced) -> Diagnostic:
     try:
         return Diagnostic(each.message, edit=opaque_function.edit(site))
     except NotProven as reason:
-        declined = f"no opaque operator: {reason}"
-        if each.advice:
-            return Diagnostic(each.message, declined=f"{each.advice}; {declined}", about=About.BOTH)
-        return Diagnostic(each.message, declined=declined, about=About.OPERATOR)
+        return _declined(each, reason)
+
+
+def _declined(each: Untraced, reason: NotProven) -> Diagnostic:
+    declined = f"no opaque operator: {reason}"
+    if each.advice:
+        return Diagnostic(each.message, declined=f"{each.advice}; {declined}", about=About.BOTH)
+    return Diagnostic(each.message, declined=declined, about=About.OPERATOR)
 
 
 def _with_others(site: Site, each: Untraced, found: Diagnostic) -> Diagnostic:
@@ -262,7 +266,13 @@ def _with_others(site: Site, each: Untraced, found: Diagnostic) -> Diagnostic:
         return found
     from graphmend_codemod.rules.proofs.outlining import outlined_statements, updating_statements
 
-    for edit in (outlined_statements.edit, updating_statements.edit):
-        with contextlib.suppress(NotProven):
-            return Diagnostic(each.message, edit=edit(site))
+    try:
+        return Diagnostic(each.message, edit=outlined_statements.edit(site))
+    except outlined_statements.InStatement as reason:
+        # Told in place of what else of the function is in the way: what the author would have to change first.
+        found = _declined(each, reason) if not isinstance(site.place.statement, ast.While) else found
+    except NotProven:
+        pass
+    with contextlib.suppress(NotProven):
+        return Diagnostic(each.message, edit=updating_statements.edit(site))
     return found

@@ -50,8 +50,8 @@ _CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.set_grad_ena
 def edit(site: Site) -> Edit:
     """The compile path in front of the fewest statements around the site that can be one operator.
 
-    NotProven where none can: something in the site's own statement has an effect that lasts, or the shapes of what
-    comes out depend on data however many are taken in.
+    NotProven where none can: the shapes of what comes out depend on data however many are taken in. InStatement where
+    the site's own statement has an effect that lasts.
     """
     if "." in site.function and site.evaluator.scope.class_qualified is None:
         raise NotProven("the code is in a nested function; move it into a function of its own")
@@ -61,11 +61,15 @@ def edit(site: Site) -> Edit:
     for body, position in reversed(site.place.blocks):
         try:
             check_around(site, body[position])
-            _check_alone(site, body[position])
+            _check_alone(site, body[position], InStatement)
             return _grown(site, body, position)
         except NotProven as reason:
             reasons.append(reason.anew())
     raise reasons[0].anew()
+
+
+class InStatement(NotProven):
+    """A reason in the site's own statement, whatever operator would hold it."""
 
 
 class _TakesBefore(NotProven):
@@ -123,8 +127,8 @@ def _may_be_moved(site: Site, statement: ast.stmt) -> bool:
     return True
 
 
-def _check_alone(site: Site, statement: ast.stmt) -> None:
-    """NotProven for what no operator holds, whatever is taken in with it."""
+def _check_alone(site: Site, statement: ast.stmt, kind: type[NotProven] = NotProven) -> None:
+    """NotProven, or this kind of it, for what no operator holds, whatever is taken in with it."""
 
     def look() -> str:
         try:
@@ -135,7 +139,7 @@ def _check_alone(site: Site, statement: ast.stmt) -> None:
         return ""
 
     if reason := site.remembered("moved into an operator", statement, look, anywhere=True):
-        raise NotProven(reason)
+        raise kind(reason)
 
 
 class Names:
