@@ -105,6 +105,26 @@ def test_statements_may_stand_between_packing_the_layer_and_padding(kind: str) -
     compiled_like_eager(model(_MADE[1], body, kind), X, LENGTHS, within=1e-5)
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        ("out, last = self.rnn(packed)", "both = pad_packed_sequence(out, True)", "rows, counts = both",
+         "return rows * 2, counts, last"),
+        ("out = self.rnn(packed)[0]", "both = pad_packed_sequence(out, True)", "return both[0] * 2, both[1]"),
+        ("out, _ = self.rnn(packed)", "out = pad_packed_sequence(out, True)", "return out[0] * 2, len(out)"),
+    ],
+    ids=["with states", "the first result", "one name"],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_one_name_for_all_that_padding_gives_is_the_pair_that_it_is(kind: str, rest: tuple[str, ...]) -> None:
+    compiled_like_eager(model(_MADE[1], lines(_PACK, *rest), kind), X[:2], LENGTHS[:2], within=1e-5)
+
+
+def test_the_data_of_a_packed_sequence_is_no_packed_sequence() -> None:
+    body = lines(_PACK + "[0]", "out, last = self.rnn(packed)", "return last")
+    assert "_last_rnn_operator" not in fixed(_SOURCE % (_MADE[1], body), opaque=True)[0]
+
+
 _RUN = "out, _ = self.rnn(packed)"
 
 

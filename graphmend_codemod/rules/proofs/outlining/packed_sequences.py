@@ -129,8 +129,8 @@ class _Region:
         chosen = recurrent.choice(site, layer, operator) if site.scripted else None
         if chosen is not None:
             conditions = [site.compiling]
-        text = f"{self._results()} = {self._call(operator if chosen is None else chosen.name)}"
-        lines = [*self._copies(self._between), *self._either(text), *self._copies(self._behind)]
+        bound = self._bound(self._call(operator if chosen is None else chosen.name))
+        lines = [*self._copies(self._between), *self._either(bound), *self._copies(self._behind)]
         helpers = (
             *recurrent.common(site),
             *unbacked_helpers(site, {"_number_in_graph"}),
@@ -150,10 +150,18 @@ class _Region:
         """The name of the operator that runs the layer on what is not packed."""
         return operator_name(self._site, self._layer.attr)
 
-    def _either(self, text: str) -> list[str]:
+    def _bound(self, call: str) -> list[str]:
+        """The lines that call the operator and bind its results."""
+        whole = self._padded is not None and self._padded.is_whole
+        if not whole or len(self._ran.targets) == 1:
+            return [f"{self._results()} = {call}"]
+        name, last = (self._site.text(each) for each in (self._padded.targets[0], self._ran.targets[1]))  # type: ignore[union-attr]
+        return [f"{name} = {call}", f"{name}, {last} = {name}[::2], {name}[1]"]
+
+    def _either(self, bound: list[str]) -> list[str]:
         """The call on the packed sequence, and beside it the one on what is not packed where a test decides that."""
         if self._test is None:
-            return [text]
+            return bound
         if self._site.scripted:
             raise NotProven("TorchScript compiles the function as well, and a test says whether the sequence is packed")
         given = [self._own, *(self._site.text(each) for each in recurrent.arguments(self._ran.call))]
@@ -162,7 +170,7 @@ class _Region:
             targets = f"{targets}, *_"
         return [
             f"if {self._site.text(self._test)}:",
-            f"    {text}",
+            *(f"    {line}" for line in bound),
             "else:",
             f"    {targets} = {self._plain}({', '.join(given)})",
         ]
@@ -226,6 +234,8 @@ class _Region:
             raise NotProven("the results are not bound one by one")
         targets = (*self._ran.targets[1:], *padded)
         bound = {part.id for each in targets for part in walk(each) if isinstance(part, ast.Name)}
+        if self._padded is not None and self._padded.is_whole and not isinstance(padded[0], ast.Name):
+            raise NotProven(f"`{speculation.short(padded[0])}` is no name")
         if self._test is not None and (not padded or not _same_names(padded[0], self._ran.targets[0])):
             raise NotProven("the padded tensor has another name than what the layer gives")
         for target in (*self._packed.targets, self._ran.targets[0]):
@@ -295,13 +305,8 @@ class _Region:
         given = [self._own, site.text(self._pack["input"]), lengths, steps, *map(site.text, self._states())]
         if self._padded is None:
             return site.call(f"{operator}(", [*given[:3], *given[4:]], deeper=self._depth, after=")")
-        taken = {(1, 1): "[0]", (2, 1): "[:2]", (1, 2): "[::2]"}
-        return site.call(
-            f"{operator}(",
-            given,
-            deeper=self._depth,
-            after=f"){taken.get((len(self._ran.targets), len(self._padded.targets)), '')}",
-        )
+        part = _TAKEN.get((len(self._ran.targets), 0 if self._padded.is_whole else len(self._padded.targets)), "")
+        return site.call(f"{operator}(", given, deeper=self._depth, after=f"){part}")
 
     def _operator(self, operator: str) -> Helper:
         site, own = self._site, self._own
@@ -351,6 +356,8 @@ def _same_names(one: ast.expr, other: ast.expr) -> bool:
     return isinstance(one, ast.Name) and is_name(other, one.id)
 
 
+_TAKEN = {(1, 0): "[::2]", (1, 1): "[0]", (2, 1): "[:2]", (1, 2): "[::2]"}
+"""What is taken of the results, by how many targets the layer and padding have; 0 is one for all that padding gives."""
 _NESTED = {
     "LSTM": "(0, (1, 2), 3)",
     "GRU": "(0, 1, 2)",

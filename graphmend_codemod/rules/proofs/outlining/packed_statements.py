@@ -34,6 +34,11 @@ class PackingCall(NamedTuple):
     call: ast.Call
     targets: list[ast.expr]
 
+    @property
+    def is_whole(self) -> bool:
+        """True where one target gets all that the call gives, as in `padded = pad_packed_sequence(out)`."""
+        return len(self.targets) == 1 and self.statement.value is self.call
+
 
 class Lengths(NamedTuple):
     """The tensor whose numbers are lengths, the `name` that it is made of, and how a compile path spells it."""
@@ -81,7 +86,8 @@ def before(site: Site, body: Sequence[ast.stmt], position: int, given: ast.expr)
         packed = taken(only(body[number], test))
         if packed is not None and site.resolve(packed.call.func) == _PACKS:
             target = packed.statement.targets[0]
-            return (number, test) if isinstance(target, ast.Name) and is_one_name([given], target.id) else None
+            named = packed.is_whole and isinstance(target, ast.Name) and is_one_name([given], target.id)
+            return (number, test) if named else None
         if not isinstance(given, ast.Name) or not (flattens(body[number]) or _is_apart(site, body[number], given.id)):
             return None
     return None
