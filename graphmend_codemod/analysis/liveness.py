@@ -7,7 +7,7 @@ import enum
 from collections.abc import Sequence
 from functools import lru_cache
 
-from graphmend_codemod.analysis.patterns import asks_for_compiler, is_name, own_variables
+from graphmend_codemod.analysis.patterns import asks_for_compiler, own_variables, stored_names
 from graphmend_codemod.analysis.program_points import ProgramPoint
 from graphmend_codemod.analysis.scope import SCOPES, dotted, parameter_names, walk, walk_scope
 
@@ -157,9 +157,7 @@ def _statement(node: ast.stmt, name: str) -> Use:
         return Use.NEITHER if isinstance(node, (ast.Continue, ast.Break)) else Use.WRITTEN
     if not isinstance(node, ast.Assign):
         return Use.NEITHER
-    stores = [part for part in walk_scope(node) if is_name(part, name) and isinstance(part.ctx, ast.Store)]
-    written = bool(stores) and not {id(part) for part in stores} <= own_variables(walk(node))
-    return Use.WRITTEN if written else Use.NEITHER
+    return Use.WRITTEN if name in _names_bound(node) else Use.NEITHER
 
 
 def _lets_through(item: ast.withitem) -> bool:
@@ -195,3 +193,10 @@ def _names_read(node: ast.AST) -> frozenset[str]:
         elif isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
             read.add(part.target.id)
     return frozenset(read)
+
+
+@lru_cache(maxsize=2048)
+def _names_bound(node: ast.Assign) -> frozenset[str]:
+    """The names of the function that an assignment binds, remembered as above."""
+    own = own_variables(walk(node))
+    return frozenset(stored_names(part for part in walk_scope(node) if id(part) not in own))

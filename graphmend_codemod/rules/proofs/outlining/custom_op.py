@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import lru_cache
 
-from graphmend_codemod.analysis.patterns import all_names, rebinds
+from graphmend_codemod.analysis.patterns import all_names, rebinds, stored_names
 from graphmend_codemod.analysis.scope import SCOPES, parameters, walk, walk_scope, with_plain_assignments
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Helper
@@ -254,7 +255,7 @@ def demand_own_names(site: Site, bound: Iterable[str], used: AbstractSet[str]) -
 def is_bound_before(site: Site, name: str, kinds: tuple[type[ast.stmt], ...]) -> bool:
     """True for a parameter, and for what a statement of these kinds has bound before; not where it may be deleted."""
     function = site.evaluator.scope.node
-    if any(isinstance(part, ast.Delete) and rebinds(part, name) for part in walk_scope(function)):
+    if name in _deleted_in(function):
         return False
     if any(each.arg == name for each in parameters(function)) or site.is_bound(name):
         return True
@@ -263,6 +264,13 @@ def is_bound_before(site: Site, name: str, kinds: tuple[type[ast.stmt], ...]) ->
         for body, position in site.place.blocks
         for statement in body[:position]
     )
+
+
+@lru_cache(maxsize=64)
+def _deleted_in(function: ast.AST) -> frozenset[str]:
+    """The names that a function deletes somewhere, remembered as it is asked about many names."""
+    deletions = (part for part in walk_scope(function) if isinstance(part, ast.Delete))
+    return frozenset(name for each in deletions for name in stored_names(walk(each)))
 
 
 def _check_same(statements: Sequence[ast.stmt], text: str) -> None:
