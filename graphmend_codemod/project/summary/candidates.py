@@ -114,7 +114,7 @@ UNKNOWN_AS_NUMPY = frozenset(
     matrix_transpose partition place poly promote_types require save select spacing""".split()
 )
 """More of them, whose names other things have as well, and `isscalar`, which answers with a Python bool."""
-REPLACED = frozenset({"Variable", "sdp_kernel", "_is_tracing", "next_fast_len", "get_default_device"})
+REPLACED = frozenset({"Variable", "contract", "sdp_kernel", "_is_tracing", "next_fast_len", "get_default_device"})
 """Functions that Dynamo does not trace, where it traces another one that does the same; `torch.jit.isinstance`, too."""
 OLD_SIGNATURES = frozenset({"add_", "addcmul_", "addcdiv_"})
 """Methods that take a number before their tensors in a signature that Dynamo does not know."""

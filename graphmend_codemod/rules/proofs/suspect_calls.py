@@ -11,13 +11,13 @@ from graphmend_codemod.project.summary.candidates import FOREIGN_NAMES
 HELPERS = (
     "_variable_while_tracing", "_tqdm_while_tracing", "_trange_while_tracing", "_sdp_kernel_while_tracing",
     "_fast_length_while_tracing", "_fftpack_length_while_tracing", "_cudnn_flags_while_tracing",
-    "_catch_warnings_while_tracing", "_spectrogram_while_tracing",
+    "_catch_warnings_while_tracing", "_spectrogram_while_tracing", "_contract_while_tracing",
 )  # fmt: skip
 """Functions of the module that the twins call: they may call what they stand for, where nothing else does the same."""
 _NAMES = (
     "BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor "
-    "Tensor Variable _is_tracing add_ addcdiv_ addcmul_ byte catch_warnings collect copy filterwarnings flags "
-    "get_default_device isinstance monotonic next_fast_len perf_counter process_time random resize_ sdp_kernel "
+    "Tensor Variable _is_tracing add_ addcdiv_ addcmul_ byte catch_warnings collect contract copy filterwarnings "
+    "flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random resize_ sdp_kernel "
     "simplefilter time tqdm trange"
 )
 NAMES = frozenset(_NAMES.split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 
 from graphmend_codemod.analysis.callgraph import tree_of
@@ -219,6 +220,21 @@ def _uniform(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
     return Twin(call, call, twin, (site.compiling,))
 
 
+_EQUATION = re.compile(r"[A-Za-z., ]+(?:->[A-Za-z. ]*)?")
+
+
+def _contracted(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
+    """The same sums of products by `torch.einsum`; of one operand, which may come back as a view, nothing is known."""
+    equation = call.args[0] if call.args else None
+    if not isinstance(equation, ast.Constant) or not isinstance(equation.value, str):
+        raise NotProven("its equation is no literal; manually call `torch.einsum`")
+    if not _EQUATION.fullmatch(equation.value) or call.keywords:
+        raise NotProven("`torch.einsum` takes equations of letters, and no other arguments; manually call it")
+    if len(call.args) < 3 or any(isinstance(each, ast.Starred) for each in call.args):
+        raise NotProven("it may have one operand, and return a view of it; manually call `torch.einsum`")
+    return _called("_contract_while_tracing", texts.CONTRACT)(site, statement, call)
+
+
 def _default_device(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
     """The device of a new tensor is the default one."""
     if call.args or call.keywords:
@@ -304,6 +320,7 @@ BY_NAME: dict[str, Make] = {
     "torch._C._is_tracing": _tracing_asked,
     "random.random": _uniform,
     "torch.get_default_device": _default_device,
+    **dict.fromkeys(("opt_einsum.contract", "opt_einsum.contract.contract"), _contracted),
     **dict.fromkeys(CLOCKS, _clock),
     "gc.collect": _left_out,
     "scipy.fft.next_fast_len": _called("_fast_length_while_tracing", texts.FAST_LENGTH),

@@ -100,3 +100,12 @@ FFTPACK_LENGTH = (
     .replace("(target, real=False)", "(target)")
     .replace("(3, 5) if real else (3, 5, 7, 11)", "(3, 5)")
 )
+CONTRACT = '''
+def _contract_while_tracing(equation, *operands):
+    """Sums of products by `torch.einsum`, which torch.compile traces; other arrays break the graph, as before."""
+    if all(isinstance(each, {torch}.Tensor) for each in operands):
+        return {torch}.einsum(equation, *operands).contiguous()
+    from opt_einsum import contract
+
+    return contract(equation, *operands)
+'''
