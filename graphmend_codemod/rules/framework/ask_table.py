@@ -14,7 +14,7 @@ QUESTIONS = (
     ("opaque.gm801_opaque_region", "Assign AugAssign Expr Return If While For Assert With Raise", "recorded", ""),
     ("python.gm605_size_test_as_flag", "Assign Return Expr", "", "is_causal scaled_dot_product_attention"),
     ("python.gm604_autograd_grad", "Assign Return Expr", "", "autograd grad"),
-    ("python.gm603_untraceable_call", "Assign AugAssign Expr Return If While For With Assert Raise", "", "BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor Tensor Variable _is_tracing add_ addcdiv_ addcmul_ byte catch_warnings collect contract copy filterwarnings flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random resize_ sdp_kernel simplefilter time tqdm trange"),
+    ("python.gm603_untraceable_call", "Assign AugAssign Expr Return If While For With Assert Raise", "", "BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor Tensor Variable _is_tracing add_ addcdiv_ addcmul_ byte catch_warnings collect contract copy filterwarnings finfo flags get_default_device iinfo isinstance monotonic next_fast_len perf_counter process_time random resize_ sdp_kernel simplefilter time tqdm trange"),
     ("python.gm603_untraceable_call", "Assign AugAssign Expr Return If While For With Assert Raise", "", ""),
     ("python.gm603_untraceable_call", "Assign AugAssign Return", "", "foreign np numpy"),
     ("python.gm603_untraceable_call", "Expr", "value", ""),

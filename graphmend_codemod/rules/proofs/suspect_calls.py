@@ -17,8 +17,8 @@ HELPERS = (
 _NAMES = (
     "BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor "
     "Tensor Variable _is_tracing add_ addcdiv_ addcmul_ byte catch_warnings collect contract copy filterwarnings "
-    "flags get_default_device isinstance monotonic next_fast_len perf_counter process_time random resize_ sdp_kernel "
-    "simplefilter time tqdm trange"
+    "finfo flags get_default_device iinfo isinstance monotonic next_fast_len perf_counter process_time random resize_ "
+    "sdp_kernel simplefilter time tqdm trange"
 )
 NAMES = frozenset(_NAMES.split())
 """The last parts of the names of all functions, classes and methods for which there is something traceable."""

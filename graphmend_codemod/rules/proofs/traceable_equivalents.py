@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Callable
 
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_name, only_target, reads_name
@@ -14,25 +12,11 @@ from graphmend_codemod.analysis.torch_api import CLOCKS, VARIABLE
 from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs import byte_masks, old_constructors, warning_filters
+from graphmend_codemod.rules.proofs import byte_masks, library_calls, old_constructors, warning_filters
 from graphmend_codemod.rules.proofs import traceable_texts as texts
-from graphmend_codemod.rules.proofs.twin import Twin
+from graphmend_codemod.rules.proofs.twin import Make, Twin, called, either
 
 _OF_CONTAINERS = frozenset((*dir(dict), *dir(list), *dir(set)))
-
-
-Make = Callable[[Site, ast.stmt, ast.Call], "Twin | None"]
-"""Makes the twin of a call in a statement; None where the call is none of its kind, NotProven where none is right."""
-
-
-def _called(name: str, text: str, since: str = "") -> Make:
-    """What is called becomes a helper of the module."""
-
-    def make(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
-        source = text.format(torch=site.torch).strip("\n")
-        return _either(site, statement, call, name, (Helper(name, source, since=since),))
-
-    return make
 
 
 def _variable(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
@@ -40,7 +24,7 @@ def _variable(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
     asked = [*call.args[1:2], *(word.value for word in call.keywords if word.arg == "requires_grad")]
     if any(isinstance(each, ast.Constant) and each.value for each in asked):
         raise NotProven("it requires a gradient; manually write `x.detach().requires_grad_()` outside of compiled code")
-    return _called("_variable_while_tracing", texts.VARIABLE)(site, statement, call)
+    return called("_variable_while_tracing", texts.VARIABLE)(site, statement, call)
 
 
 _FLAGS = ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32")
@@ -57,7 +41,7 @@ def _cudnn_flags(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
             continue
         if (site.resolve_global(part) or "").startswith("torch.backends.cudnn"):
             raise NotProven(f"`{short(part)}` in this file reads a flag; manually read it outside of the context")
-    twin = _called("_cudnn_flags_while_tracing", texts.CUDNN_FLAGS)(site, statement, call)
+    twin = called("_cudnn_flags_while_tracing", texts.CUDNN_FLAGS)(site, statement, call)
     assert twin is not None
     return twin._replace(conditions=(site.compiling, f"not {site.torch}.cuda.is_available()"))
 
@@ -65,7 +49,7 @@ def _cudnn_flags(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
 def _filtered(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
     """A block in which warnings are left out, with what it sets: either alone would let a filter stay."""
     filters = warning_filters.droppable(site, statement)
-    twin = _called("_catch_warnings_while_tracing", texts.CATCH_WARNINGS)(site, statement, call)
+    twin = called("_catch_warnings_while_tracing", texts.CATCH_WARNINGS)(site, statement, call)
     return twin._replace(without=filters) if twin is not None and isinstance(statement, ast.With) else None
 
 
@@ -82,11 +66,6 @@ def _copied(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
             what = f"`{short(part)}` is no attribute of a dict, list or set"
             raise NotProven(f"{what}, and Dynamo traces a copy of nothing else; manually build the new object")
     return Twin(call, call, f"{given}.copy()", (site.compiling, f"type({given}) in (dict, list, set)"))
-
-
-def _either(site: Site, statement: ast.stmt, call: ast.Call, name: str, helpers: tuple[Helper, ...] = ()) -> Twin:
-    """`(name if torch.compiler.is_compiling() else called)` in the place of `called`."""
-    return Twin(call, call.func, name, (site.compiling,), helpers)
 
 
 def _iterated(inner: Make) -> Make:
@@ -200,7 +179,7 @@ def _is_eager(site: Site, part: ast.AST, call: ast.Call) -> bool:
 
 
 def _tracing_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
-    return _either(site, statement, call, f"{site.torch}.jit.is_tracing")
+    return either(site, statement, call, f"{site.torch}.jit.is_tracing")
 
 
 def _uniform(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
@@ -218,21 +197,6 @@ def _uniform(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
         raise NotProven("manually import `random` itself and draw with `random.uniform(0.0, 1.0)`")
     twin = f"{site.text(owner)}.uniform(0.0, 1.0)"
     return Twin(call, call, twin, (site.compiling,))
-
-
-_EQUATION = re.compile(r"[A-Za-z., ]+(?:->[A-Za-z. ]*)?")
-
-
-def _contracted(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
-    """The same sums of products by `torch.einsum`; of one operand, which may come back as a view, nothing is known."""
-    equation = call.args[0] if call.args else None
-    if not isinstance(equation, ast.Constant) or not isinstance(equation.value, str):
-        raise NotProven("its equation is no literal; manually call `torch.einsum`")
-    if not _EQUATION.fullmatch(equation.value) or call.keywords:
-        raise NotProven("`torch.einsum` takes equations of letters, and no other arguments; manually call it")
-    if len(call.args) < 3 or any(isinstance(each, ast.Starred) for each in call.args):
-        raise NotProven("it may have one operand, and return a view of it; manually call `torch.einsum`")
-    return _called("_contract_while_tracing", texts.CONTRACT)(site, statement, call)
 
 
 def _default_device(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
@@ -304,13 +268,13 @@ BY_NAME: dict[str, Make] = {
     **dict.fromkeys(VARIABLE, _variable),
     **dict.fromkeys(
         (f"tqdm.{where}tqdm" for where in ("", "auto.", "std.", "notebook.", "autonotebook.", "asyncio.")),
-        _iterated(_called("_tqdm_while_tracing", texts.TQDM)),
+        _iterated(called("_tqdm_while_tracing", texts.TQDM)),
     ),
     **dict.fromkeys(
         (f"tqdm.{where}trange" for where in ("", "auto.", "std.", "notebook.", "autonotebook.", "asyncio.")),
-        _iterated(_called("_trange_while_tracing", texts.TRANGE)),
+        _iterated(called("_trange_while_tracing", texts.TRANGE)),
     ),
-    "torch.backends.cuda.sdp_kernel": _called(
+    "torch.backends.cuda.sdp_kernel": called(
         "_sdp_kernel_while_tracing", texts.SDP_KERNEL, "nn.attention.sdpa_kernel"
     ),
     "torch.backends.cudnn.flags": _cudnn_flags,
@@ -320,11 +284,12 @@ BY_NAME: dict[str, Make] = {
     "torch._C._is_tracing": _tracing_asked,
     "random.random": _uniform,
     "torch.get_default_device": _default_device,
-    **dict.fromkeys(("opt_einsum.contract", "opt_einsum.contract.contract"), _contracted),
+    **dict.fromkeys(("numpy.finfo", "numpy.iinfo"), library_calls.limits),
+    **dict.fromkeys(("opt_einsum.contract", "opt_einsum.contract.contract"), library_calls.contracted),
     **dict.fromkeys(CLOCKS, _clock),
     "gc.collect": _left_out,
-    "scipy.fft.next_fast_len": _called("_fast_length_while_tracing", texts.FAST_LENGTH),
-    "scipy.fftpack.next_fast_len": _called("_fftpack_length_while_tracing", texts.FFTPACK_LENGTH),
+    "scipy.fft.next_fast_len": called("_fast_length_while_tracing", texts.FAST_LENGTH),
+    "scipy.fftpack.next_fast_len": called("_fftpack_length_while_tracing", texts.FFTPACK_LENGTH),
 }  # fmt: skip
 OLD_SIGNATURES = {"add_": ("alpha", 2), "addcmul_": ("value", 3), "addcdiv_": ("value", 3)}
 """Methods that take a number before their tensors, with the keyword for it and how many arguments there are then."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import NamedTuple
 
 from graphmend_codemod.core.findings import CompilePath, Helper, Original, Replacement
@@ -46,6 +47,10 @@ def replacement(site: Site, statement: ast.stmt, twin: Twin) -> Replacement:
             site.span(node),
             (CompilePath(f"if not {twin.condition}:\n    ", twin.conditions, negated=True), site.original(node, 1)),
         )
+    if isinstance(statement, ast.Assign) and statement.value is node and node.lineno < (node.end_lineno or 0):
+        target = " = ".join(map(site.text, statement.targets))
+        path = CompilePath(f"if {twin.condition}:\n    {target} = {twin.text}\nelse:\n    ", twin.conditions)
+        return Replacement(site.span(statement), (path, site.original(statement, 1)))
     if isinstance(statement, ast.Expr) and statement.value is node:
         parts: tuple[str | Original, ...] = (
             CompilePath(f"if {twin.condition}:\n    {twin.text}\nelse:\n    ", twin.conditions),
@@ -70,3 +75,22 @@ def replacement(site: Site, statement: ast.stmt, twin: Twin) -> Replacement:
         lines = f"(\n    {twin.text}\n    if {twin.condition}\n    else "
         parts = (CompilePath(lines, twin.conditions), site.original(node), "\n)")
     return Replacement(site.span(node), parts)
+
+
+Make = Callable[[Site, ast.stmt, ast.Call], "Twin | None"]
+"""Makes the twin of a call in a statement; None where the call is none of its kind, NotProven where none is right."""
+
+
+def called(name: str, text: str, since: str = "") -> Make:
+    """What is called becomes a helper of the module."""
+
+    def make(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
+        source = text.format(torch=site.torch).strip("\n")
+        return either(site, statement, call, name, (Helper(name, source, since=since),))
+
+    return make
+
+
+def either(site: Site, statement: ast.stmt, call: ast.Call, name: str, helpers: tuple[Helper, ...] = ()) -> Twin:
+    """`(name if torch.compiler.is_compiling() else called)` in the place of `called`."""
+    return Twin(call, call.func, name, (site.compiling,), helpers)

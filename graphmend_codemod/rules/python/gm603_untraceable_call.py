@@ -18,6 +18,7 @@ of an array of NumPy one of another dtype: it gets `torch.FloatTensor().new_empt
 A mask of type uint8, for which torch.compile raises an error, is `mask.byte().bool()` where it is used as a mask alone:
 as an index, or as the condition of `torch.where`.
 `opt_einsum.contract` of tensors is `torch.einsum`, whose sums round in another order; what it gives is made contiguous.
+`float(np.finfo(torch.tensor(0, dtype=x.dtype).numpy().dtype).min)` is what `torch.finfo` says of the same dtype.
 `copy.copy` of a dict, list or set is its own `copy()`. `torchaudio.transforms.Spectrogram` and `MelSpectrogram` ask
 `torch.jit.isinstance`: a helper computes with `torch.stft` what such a layer computes, where it is one of these classes
 and has no hooks. Flags of cuDNN are left out where there is no device of CUDA;
