@@ -121,7 +121,7 @@ class Edit(NamedTuple):
     says that each `clone()` of what it changes becomes an operator, too, which no gradient computes again. `repeats`
     says that it overwrites whole tensors with values that depend on other tensors only, so running it twice gives the
     same result. `recorded` is what the operator of a recorded run asks of what it is given: calls like those of the
-    run, and no others.
+    run, and no others. `raises` is False where nothing in the compile path can raise, so that no handler matters.
     """
 
     replacements: tuple[Replacement, ...]
@@ -134,6 +134,7 @@ class Edit(NamedTuple):
     copies: bool = False
     repeats: bool = False
     recorded: tuple[str, ...] = ()
+    raises: bool = True
 
     @property
     def paths(self) -> tuple[CompilePath, ...]:

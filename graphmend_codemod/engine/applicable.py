@@ -236,7 +236,7 @@ def _uncaught(diagnostic: Diagnostic, rule: Rule, site: Site) -> Diagnostic:
 
     A break makes Dynamo run such code in eager mode; without it, an exception ends all of the compiled code.
     """
-    if diagnostic.edit is None or not rule.contract.may_raise:
+    if diagnostic.edit is None or not diagnostic.edit.raises or not rule.contract.may_raise:
         return diagnostic
     # Code that an operator holds may call what raises exceptions of its own.
     catcher = caught(site, torch_alone=rule.contract.cost is not Cost.OUTLINED)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -115,8 +117,9 @@ def test_a_dtype_that_numpy_lacks_raises_in_compiled_code_as_well() -> None:
     after, _ = fixed(_LIMITS.format(body=body))
     source = register(after)
     try:
+        compiled: Any = torch.compile(load(source).Model(), backend="eager")
         with pytest.raises(TypeError, match="BFloat16"):
-            torch.compile(load(source).Model(), backend="eager")(torch.ones(2, dtype=torch.bfloat16))
+            compiled(torch.ones(2, dtype=torch.bfloat16))
     finally:
         forget(source)
 
@@ -137,3 +140,43 @@ def test_a_dtype_that_numpy_lacks_raises_in_compiled_code_as_well() -> None:
 )
 def test_limits_that_may_be_others_say_why(body: str, because: str) -> None:
     declined(_LIMITS.format(body=body), because=because, select=("GM603",))
+
+
+_CAUGHT = """
+import copy
+import numpy as np
+import torch
+from torch import nn
+
+
+class Part(nn.Module):
+    def forward(self, x):
+        {body}
+        return x * 2
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+
+    def forward(self, x):
+        try:
+            return self.part(x)
+        except Exception:
+            return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "mended"),
+    [
+        ("low = float(np.finfo(torch.tensor(0, dtype=x.dtype).numpy().dtype).min)", True),
+        ("x = x[0] + float(np.finfo(torch.tensor(0, dtype=x.dtype).numpy().dtype).min)", False),
+        ("self.low = float(np.finfo(torch.tensor(0, dtype=x.dtype).numpy().dtype).min)", False),
+        ("y = [x]\n        z = copy.copy(y)\n        x = z[0]", True),
+    ],
+)
+def test_a_handler_does_not_matter_for_what_cannot_raise(body: str, mended: bool) -> None:
+    before = _CAUGHT.format(body=body)
+    assert (fixed(before)[0] != before) is mended

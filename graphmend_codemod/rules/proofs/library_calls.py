@@ -57,7 +57,7 @@ def limits(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
     spelled, torch = site.text(dtype), site.torch
     taken = f"{spelled} in ({', '.join(f'{torch}.{kind}' for kind in kinds)})"
     limit = f"{torch}.{name.partition('.')[2]}({spelled}).{number.args[0].attr}"  # type: ignore[attr-defined]
-    return Twin(call, number, f"{site.text(number.func)}({limit})", (site.compiling, taken))
+    return Twin(call, number, f"{site.text(number.func)}({limit})", (site.compiling, taken), raises=False)
 
 
 def _within(nodes: list[ast.expr]) -> Iterator[ast.AST]:

@@ -65,7 +65,7 @@ def _copied(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
         if copied and isinstance(part, ast.Attribute) and part.attr not in _OF_CONTAINERS:
             what = f"`{short(part)}` is no attribute of a dict, list or set"
             raise NotProven(f"{what}, and Dynamo traces a copy of nothing else; manually build the new object")
-    return Twin(call, call, f"{given}.copy()", (site.compiling, f"type({given}) in (dict, list, set)"))
+    return Twin(call, call, f"{given}.copy()", (site.compiling, f"type({given}) in (dict, list, set)"), raises=False)
 
 
 def _iterated(inner: Make) -> Make:
@@ -210,14 +210,14 @@ def _left_out(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
     """A call for memory alone, which compiled code does without."""
     if not isinstance(statement, ast.Expr) or statement.value is not call or call.args or call.keywords:
         raise NotProven("its result is used; manually call it between calls of compiled code")
-    return Twin(call, call, "", (site.compiling,))
+    return Twin(call, call, "", (site.compiling,), raises=False)
 
 
 def _clock(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
     """A time that compiled code never tells anybody may be any number: messages are left out of it."""
     if not _is_unread(site, statement, set()):
         raise NotProven("compiled code reads what the clock says; manually measure around compiled code")
-    return Twin(call, call, "0.0", (site.compiling,))
+    return Twin(call, call, "0.0", (site.compiling,), raises=False)
 
 
 def _is_unread(site: Site, statement: ast.stmt, seen: set[str]) -> bool:

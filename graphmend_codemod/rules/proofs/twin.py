@@ -14,7 +14,7 @@ class Twin(NamedTuple):
     """What takes the place of `replaced`, a call or what is called in it, where all `conditions` hold.
 
     A `test` is written with `and` and `or`: TorchScript learns types from these, and from no conditional expression.
-    Calls `without` which the twin does are left out together with `replaced`.
+    Calls `without` which the twin does are left out together with `replaced`. `raises` is False for one that cannot.
     """
 
     call: ast.expr
@@ -24,6 +24,7 @@ class Twin(NamedTuple):
     helpers: tuple[Helper, ...] = ()
     test: bool = False
     without: tuple[ast.Call, ...] = ()
+    raises: bool = True
 
     @property
     def condition(self) -> str:

@@ -139,8 +139,16 @@ def _mended(site: Site, statement: ast.stmt, twins: Sequence[Twin]) -> Diagnosti
     message = _message(twins[0].call)
     # Of two functions in a conditional expression, TorchScript compiles none.
     scriptable = not helpers and not any(is_choice(statement, twin) for twin in twins)
-    edit = Edit(replacements, imports=site.imports, helpers=helpers, scriptable=scriptable)
+    raises = not _is_alone(statement, twins[0]) or twins[0].raises
+    edit = Edit(replacements, imports=site.imports, helpers=helpers, scriptable=scriptable, raises=raises)
     return Diagnostic(message, edit=edit, node=twins[0].call)
+
+
+def _is_alone(statement: ast.stmt, twin: Twin) -> bool:
+    """True where the statement does nothing else than what the twin does: `y = copy(x)`."""
+    if isinstance(statement, ast.Assign) and not all(isinstance(each, ast.Name) for each in statement.targets):
+        return False
+    return isinstance(statement, (ast.Assign, ast.Expr)) and statement.value is twin.replaced
 
 
 @rule.on(ast.Assign, ast.AugAssign, ast.Return, words=("np", "numpy", FOREIGN_NAMES), lines=lines)
