@@ -126,6 +126,11 @@ def test_an_error_in_the_loop_leaves_the_operator_as_it_is() -> None:
         (_PLACES + _LOOP + "    places[row, found] = 1\n    chosen += 1", "may change `chosen` in place"),
         (_PLACES + _LOOP + "    places[row, found] = 1\n    self.last = found", "the loop changes `self.last`"),
         (_PLACES + _LOOP + "    places[row, found] = self.proj.weight.shape[0]", "is a number"),
+        (
+            _PLACES + _LOOP + "    for code in self.codes:\n        places[row, found] = code",
+            "iterates over `self.codes`",
+        ),
+        (_PLACES + _LOOP + "    places[row, found] = len(self.codes)", "iterates over `self.codes`"),
         (_PLACES + _LOOP + "    places[row, found] = values['first']", "`values` is neither a Tensor nor a number"),
         (_PLACES + "seen = set()\n" + _LOOP + "    seen.add(row)\n    places[row, found] = 1", "may have side effects"),
         (_PLACES + "rows = [2, 1]\n" + _LOOP + "    rows.sort()\n    places[row, found] = 1", "may have side effects"),

@@ -23,10 +23,11 @@ from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, b
 from graphmend_codemod.rules.proofs.memory.stores import (
     Store,
     bound_in,
+    given_to,
     holders,
     meet,
+    pairs_in,
     sequences,
-    store_value,
     taken_apart,
     unknown_call,
     viewed,
@@ -132,8 +133,8 @@ class ModuleMemory:
             lambda: [
                 *(
                     (part, bound, self.sources(function, value))
-                    for part, bound in self.stores(function)
-                    if (value := store_value(part)) is not None
+                    for part, _ in self.stores(function)
+                    for bound, value in pairs_in(part, self.site.resolve_global)
                 ),
                 *self.filled(function),
             ],
@@ -346,14 +347,12 @@ class ModuleMemory:
         found = {name} if bound is None or any(each is None or each.lineno <= end for each in bound) else set()
         below = [each for each in bound or () if each is not None and each.lineno > end]
         stores = list(self.bindings(function, name))
-        for each in (
-            stores
-            if bound is None
-            else [*below, *(part for part in stores if root not in ("self", name) and part not in below)]
-        ):
-            value = store_value(each)
-            for source in self.sources(function, value) if value is not None else ():
-                found |= self._origins(function, blocks, blocks.statement_of(each), source, end, seen)
+        if bound is not None:
+            stores = [*below, *(one for one in stores if root not in ("self", name) and one not in below)]
+        for each in stores:
+            for value in given_to(each, name, self.site.resolve_global):
+                for source in self.sources(function, value):
+                    found |= self._origins(function, blocks, blocks.statement_of(each), source, end, seen)
         for part, kept, sources in self.filled(function):
             for source in sources if name in kept else ():
                 found |= self._origins(function, blocks, blocks.statement_of(part), source, end, seen)

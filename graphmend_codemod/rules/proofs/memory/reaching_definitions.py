@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from functools import cached_property
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.patterns import is_attribute, stores_name
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_not, stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -119,8 +120,19 @@ class Blocks:
 
     def exclude(self, one: ast.stmt, other: ast.stmt) -> bool:
         """True when the two stand in different branches of one `if`."""
+        return next(self._between(one, other), None) is not None
+
+    def exclude_in_each_round(self, one: ast.stmt, other: ast.stmt) -> bool:
+        """True when they do for the kind of what a loop goes through (`hasattr(part.weight, "scales")`) or the mode.
+
+        The parts of one loop are taken to be of one kind.
+        """
+        return any(_asks_for_kind(each.test) for each in self._between(one, other))
+
+    def _between(self, one: ast.stmt, other: ast.stmt) -> Iterator[ast.If]:
+        """The `if` statements of which the two stand in different branches."""
         first, second = self._branches(one), self._branches(other)
-        return any(id(second.get(around, block)) != id(block) for around, block in first.items())
+        return (around for around, block in first.items() if id(second.get(around, block)) != id(block))
 
     def returns_before(self, one: ast.stmt, other: ast.stmt) -> bool:
         """True where each way from one statement, in a branch, leads to a `return` or `raise` before the other one."""
@@ -132,8 +144,8 @@ class Blocks:
                 return not self._is_inside(one, (ast.Try, ast.With, ast.AsyncWith))
         return False
 
-    def _branches(self, statement: ast.stmt) -> dict[ast.AST, list[ast.stmt]]:
-        found: dict[ast.AST, list[ast.stmt]] = {}
+    def _branches(self, statement: ast.stmt) -> dict[ast.If, list[ast.stmt]]:
+        found: dict[ast.If, list[ast.stmt]] = {}
         node: ast.AST = statement
         while node in self._above:
             around, block, _ = self._above[node]
@@ -179,6 +191,13 @@ class Blocks:
                 if (isinstance(part, ast.Name) or is_attribute(part, "self")) and not isinstance(part.ctx, ast.Load)
             )
         return self._known_names[node]
+
+
+def _asks_for_kind(test: ast.expr) -> bool:
+    """True for `hasattr(x, "scales")`, `self.training` and their negations."""
+    while is_not(test):
+        test = test.operand
+    return is_attribute(test, "self", "training") or (isinstance(test, ast.Call) and is_name(test.func, "hasattr"))
 
 
 def blocks_of(calls: ModuleCalls, function: Definition) -> Blocks:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.aliasing import Effect
+from graphmend_codemod.analysis.iterated import in_step
 from graphmend_codemod.analysis.patterns import all_given, last_name
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.rules.framework.site import TORCH_NAMES
@@ -26,6 +27,20 @@ def store_value(store: Store) -> ast.expr | None:
     if isinstance(store, (ast.For, ast.AsyncFor)):
         return store.iter
     return store.subject if isinstance(store, ast.Match) else store.value
+
+
+def pairs_in(store: Store, resolve: Callable[[ast.expr], str | None]) -> Iterator[tuple[set[str], ast.expr]]:
+    """What a statement binds with what it takes the values from: `for a, b in zip(x, y)` binds `a` from `x` alone."""
+    if isinstance(store, (ast.For, ast.AsyncFor)):
+        for target, iterated in in_step(store.target, store.iter, resolve):
+            yield names_in([target]), iterated
+    elif (value := store_value(store)) is not None:
+        yield bound_in(store), value
+
+
+def given_to(store: Store, name: str, resolve: Callable[[ast.expr], str | None]) -> Iterator[ast.expr]:
+    """What a statement gives to a name, or to an attribute of one."""
+    return (value for bound, value in pairs_in(store, resolve) if name in bound or name.partition(".")[0] in bound)
 
 
 def taken_apart(node: ast.AST) -> ast.expr | None:
@@ -53,7 +68,12 @@ def bound_in(store: Store) -> set[str]:
         kept = [part.name for part in patterns if isinstance(part, (ast.MatchAs, ast.MatchStar))]
         rest = [part.rest for part in patterns if isinstance(part, ast.MatchMapping)]
         return {name for name in (*kept, *rest) if name is not None}
-    parts = [part for target in _targets(store) for part in walk_in_layers(target)]
+    return names_in(_targets(store))
+
+
+def names_in(targets: Collection[ast.expr]) -> set[str]:
+    """The names, and the attributes of names, that some targets bind."""
+    parts = [part for target in targets for part in walk_in_layers(target)]
     stored = [
         part for part in parts if isinstance(part, (ast.Name, ast.Attribute)) and not isinstance(part.ctx, ast.Load)
     ]

@@ -236,7 +236,8 @@ class _Joined:
         """True where no call runs both: branches of one `if`, or one that ends with `return` and what follows it."""
         blocks = blocks_of(self._memory.calls, function)
         if blocks.exclude(one, other):
-            return not _is_in(self._loops_around(function, one), other.lineno)
+            in_one_loop = _is_in(self._loops_around(function, one), other.lineno)
+            return not in_one_loop or blocks.exclude_in_each_round(one, other)
         return blocks.returns_before(one, other) or blocks.returns_before(other, one)
 
     def _read_in(self, function: Definition) -> list[_Access]:

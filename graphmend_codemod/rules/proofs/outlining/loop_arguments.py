@@ -298,6 +298,8 @@ class Arguments:
             raise NotProven(f"cannot infer that `{text}` is a number")
         if isinstance(further, (ast.Attribute, ast.Subscript)):
             raise NotProven(f"`{speculation.short(further)}` is looked up in the loop")
+        if _is_iterated(further, outer):
+            raise NotProven(f"the loop iterates over `{text}`, and the custom operator takes tensors and numbers")
         taken = all_names(self._node) | set(self._filled)
         name = outer.attr.lstrip("_")
         kind = "float" if fact.kind is AttributeKind.CONSTANT and "." in fact.text else "int"
@@ -309,7 +311,24 @@ class Arguments:
 
 _COUNTING = frozenset({"arange", "zeros", "ones", "full", "eye"})
 _MADE_OF_NUMBERS = _COUNTING | {"empty", "zeros_like", "ones_like", "full_like", "empty_like"}
+_ITERATE = frozenset("enumerate len list reversed sorted tuple zip".split())
 _MADE_LIKE_ANOTHER = frozenset({"new_zeros", "new_ones", "new_full", "new_empty"})
+
+
+def _is_iterated(around: ast.AST, node: ast.expr) -> bool:
+    """True for `x` in `for each in x`, `enumerate(x)` and `len(x)`, where it is no number."""
+    if isinstance(around, (ast.For, ast.AsyncFor, ast.comprehension)):
+        return around.iter is node
+    called = around.func if isinstance(around, ast.Call) else None
+    return isinstance(called, ast.Name) and called.id in {
+        "enumerate",
+        "zip",
+        "reversed",
+        "sorted",
+        "len",
+        "list",
+        "tuple",
+    }
 
 
 def _is_constant(index: ast.expr) -> bool:

@@ -211,6 +211,30 @@ class MaskedReads(RowFunctions):
             raise NotRowwise(f"cannot infer the shape of `{short(node)}`; assign it to a variable first")
         return held
 
+    def repeated(self, node: ast.Call, one: ast.expr, rows: Held) -> Held:
+        """`row.expand_as(x[mask])`, `table[i].expand_as(x[mask])`, of the shape of one row."""
+        owner, place = (one.value, one.slice) if isinstance(one, ast.Subscript) else (one, None)
+        if rows.spelled not in self.tensors or not all(map(self._is_named_before, (owner, place or owner))):
+            raise NotRowwise(f"`{short(one)}` has no name before the statement; assign it to a variable first")
+        text, behind = self.site.text(owner), f"{rows.spelled}.shape[{self.chooser}.dim() :]"
+        asked = [f"isinstance({text}, {self.site.torch}.Tensor)", f"{text}.device == {rows.spelled}.device"]
+        if place is None:
+            asked.append(f"{text}.shape == {behind}")
+        else:
+            index = self.site.text(place)
+            asked += [] if isinstance(place, ast.Constant) else [f"type({index}) is int"]
+            asked += [f"{text}.dim() > 0", f"{text}.shape[1:] == {behind}"]
+            asked.append(f"-{text}.shape[0] <= {index} < {text}.shape[0]")
+        self.conditions.update(dict.fromkeys(asked))
+        return rows._replace(spelled="", zero=False, boolean=False)
+
+    def _is_named_before(self, node: ast.expr) -> bool:
+        """True for a name, an attribute and a number, which the header may ask about."""
+        if isinstance(node, ast.Constant):
+            return type(node.value) is int
+        name = dotted(node)
+        return name is not None and name.partition(".")[0] not in self.env
+
     def followed(self, node: ast.Call, given: list[Held], words: dict[str, Held]) -> Held:
         root = (dotted(node.func) or "").partition(".")[0]
         if root in self.env or (self.site.evaluator.scope.is_local(root) and isinstance(node.func, ast.Name)):

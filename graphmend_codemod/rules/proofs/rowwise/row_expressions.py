@@ -271,6 +271,8 @@ class RowExpressions:
             owner = self.value(node.func.value)
             if owner.what is What.ROWS:
                 return self._method(node, owner, given, words)
+            if node.func.attr == "expand_as" and len(given) == 1 and given[0].what is What.ROWS and not words:
+                return self.repeated(node, node.func.value, given[0])
         all_given = [*given, *words.values()]
         if name is not None and given and self.enter(all_given):
             return self.operator(node, name, given[0], given[1:], words)
@@ -344,6 +346,10 @@ class RowExpressions:
         if named == "torch.Tensor" and held.what in {What.ROWS, What.NUMBER}:
             return constant(held.what is What.ROWS)
         return NUMBER if held.what is What.NUMBER else self.unread(node)
+
+    def repeated(self, node: ast.Call, one: ast.expr, rows: Held) -> Held:
+        """What `one.expand_as(rows)` gives, which is the same in each row."""
+        raise NotRowwise(f"`{short(node)}` may not process each row independently")
 
     def followed(self, node: ast.Call, given: list[Held], words: dict[str, Held]) -> Held:
         """What a function of the module returns for these arguments."""
