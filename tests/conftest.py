@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 gc.disable()  # while modules are imported
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark variants as slow of which quicker ones run: scripts/slow_variants.py lists them."""
+    listed = set(Path(__file__).with_name("slow_variants.txt").read_text(encoding="utf-8").splitlines())
+    for item in items:
+        if item.nodeid in listed:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish() -> None:

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Write tests/slow_variants.txt: variants of parametrized tests that `make test` leaves out, since others of them run.
+
+    python scripts/slow_variants.py run        # runs the tests, and notes the CPU seconds of each: half an hour
+    python scripts/slow_variants.py write FILE # from such a file
+
+A variant that takes over half a CPU second, child processes included, is left out where a quicker variant of the same
+test takes less. Where all take more, the quickest third of them stays.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).resolve().parent.parent
+_LISTED = _ROOT / "tests/slow_variants.txt"
+_TIMES = "GRAPHMEND_TEST_TIMES"
+_LONG = 0.5  # CPU seconds
+_STAY = 3  # of this many, one
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """As a plugin: note what a test took, with its fixtures and the processes that it has waited for."""
+    before = os.times()
+    try:
+        return (yield)
+    finally:
+        after = os.times()
+        with open(os.environ[_TIMES], "a", encoding="utf-8") as file:
+            file.write(json.dumps([item.nodeid, round(sum(after[:4]) - sum(before[:4]), 2)]) + "\n")
+
+
+def left_out(times: dict[str, float]) -> list[str]:
+    """The ids of the variants that are left out, in order."""
+    tests = collections.defaultdict(list)
+    for name, seconds in times.items():
+        tests[name.partition("[")[0]].append((seconds, name))
+    found = []
+    for variants in tests.values():
+        long = sorted(each for each in variants if each[0] > _LONG)
+        stays = 0 if len(long) < len(variants) else math.ceil(len(long) / _STAY)
+        found += [name for _, name in long[stays:]]
+    return sorted(found)
+
+
+def main() -> int:
+    """Do what the command line says."""
+    if len(sys.argv) == 3 and sys.argv[1] == "write":
+        lines = Path(sys.argv[2]).read_text(encoding="utf-8").splitlines()
+        times: dict[str, float] = {name: spent for name, spent, *_ in map(json.loads, lines)}
+        found = left_out(times)
+        _LISTED.write_text("".join(f"{name}\n" for name in found), encoding="utf-8")
+        seconds = sum(times[name] for name in found)
+        print(f"{len(found)} of {len(times)} tests: {seconds:.0f} of {sum(times.values()):.0f} s")
+        return 0
+    if sys.argv[1:] != ["run"]:
+        print(__doc__, file=sys.stderr)
+        return 2
+    file = _ROOT / ".test-times.jsonl"
+    file.unlink(missing_ok=True)
+    _LISTED.write_text("", encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-p", "slow_variants", "-n", "2", "-m", "not slow", "-q"]
+    environment = {**os.environ, "PYTHONPATH": str(_ROOT / "scripts"), _TIMES: str(file), "OMP_NUM_THREADS": "1"}
+    subprocess.run(command, cwd=_ROOT, env=environment, check=False)
+    print(f"the times are in {file}: python scripts/slow_variants.py write {file}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
