@@ -47,8 +47,11 @@ def _may_exchange(text: str, names: Collection[str]) -> bool:
 
     A parse of each file that names an exception of Python takes long.
     """
+    spelled = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(names)))})\b")
+    if spelled.search(text) is None:
+        return False
     lines = text.splitlines()
-    return any(any(name in line for name in names) and not _is_plain(lines, at) for at, line in enumerate(lines))
+    return any(spelled.search(line) and not _is_plain(lines, at) for at, line in enumerate(lines))
 
 
 def _is_plain(lines: Sequence[str], at: int) -> bool:
