@@ -59,6 +59,12 @@ def test_a_variable_that_is_bound_to_another_one_leads_to_its_list() -> None:
     assert _ASKED in _fixed(*lines)
 
 
+@pytest.mark.parametrize(("place", "asked"), [("0", False), ("-1", False), (":1", True)])
+def test_an_element_of_a_list_is_no_part_of_a_tensor(place: str, asked: bool) -> None:
+    above = ("found = [scale]", "y = x * found[0].exp()")
+    assert (_ASKED in _fixed(*above, *_SELECT, f"found[{place}] = x", "return y + found[0]")) is asked
+
+
 def _rescaled(test: str) -> tuple[str, ...]:
     loop = ("for part in self.parts:", f"    if {test}:", *(f"        {each}" for each in _SELECT), "    else:")
     write = ("        with torch.no_grad():", "            part.weight.mul_(0.5)")

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.callgraph import Definition
-from graphmend_codemod.analysis.patterns import comprehended, is_attribute, is_name
+from graphmend_codemod.analysis.patterns import comprehended, is_attribute, is_name, written_integer
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.rules.proofs.memory import handed_functions
 from graphmend_codemod.rules.proofs.memory.given_writes import (
@@ -171,7 +171,8 @@ class CertainMemory(ModuleMemory):
             python = self.site.value(node.target).is_python or number or place
             return self._is_tensor(function, node.target) or not python
         if isinstance(node, ast.Subscript):
-            place = isinstance(node.slice, (ast.Name, ast.Attribute, ast.Constant))
+            named = isinstance(node.slice, (ast.Name, ast.Attribute, ast.Constant))
+            place = named or written_integer(node.slice) is not None
             return not place or self._is_tensor(function, node.value) or self.site.value(node.slice).is_tensor
         return True
 
