@@ -118,3 +118,19 @@ def test_it_breaks_the_graph_and_has_a_finding(form: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert strict_error(vars(module)["Model"]().eval(), [Call((torch.randn(4, 4),))]), "it is one graph"
+
+
+@pytest.mark.parametrize("made", ["torch.isfinite(x).all(dim=1)", "(x > 0).any(dim=-1, keepdim=False)"])
+def test_a_mask_that_names_the_dimension_it_is_reduced_by_is_one(made: str) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor):
+        kept = {made}
+        return y[kept]
+"""
+    (found,) = checked(source, opaque=True).findings
+    assert "boolean-mask indexing" in found.message

@@ -136,10 +136,10 @@ _MOVES = frozenset(
 
 
 def is_moved_mask(node: ast.expr) -> bool:
-    """True for `y.ne(0)`, `mask.view(-1)` and `torch.isnan(y)`."""
+    """True for `y.ne(0)`, `mask.view(-1)`, `torch.isnan(y)` and `(y > 0).all(dim=1)`."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr not in _MOVES:
-            return node.func.attr in _TESTS or (node.func.attr in {"any", "all"} and bool(node.args))
+            return node.func.attr in _TESTS or (node.func.attr in {"any", "all"} and bool(node.args or node.keywords))
         node = node.func.value
         if type(node) is ast.Compare:
             return True

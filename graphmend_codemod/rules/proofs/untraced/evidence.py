@@ -186,7 +186,7 @@ def _looks_like_mask(node: ast.expr) -> bool:
         return True
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
-    return node.func.attr in _COMPARES or (node.func.attr in {"any", "all"} and bool(node.args))
+    return node.func.attr in _COMPARES or (node.func.attr in {"any", "all"} and bool(node.args or node.keywords))
 
 
 def _is_moved_mask(node: ast.expr) -> bool:
