@@ -12,3 +12,8 @@ def test_quick_variants_stay_and_so_does_a_third_of_those_that_are_all_slow() ->
 
 def test_one_of_slow_variants_stays() -> None:
     assert left_out({"t::two[a]": 3.0, "t::two[b]": 2.0}) == ["t::two[a]"]
+
+
+def test_examples_of_rules_all_stay() -> None:
+    names = [f"tests/rules/test_examples.py::test_an_example[{code}]" for code in ("GM101", "GM102")]
+    assert left_out(dict.fromkeys(names, 3.0)) == []
