@@ -223,11 +223,12 @@ def _edit_to_json(edit: Edit) -> list[Any]:
         edit.copies,
         edit.repeats,
         edit.recorded,
+        edit.raises,
     ]
 
 
 def _edit(row: Sequence[Any]) -> Edit:
-    replacements, imports, helpers, form, scriptable, since, whole, copies, repeats, recorded = row
+    replacements, imports, helpers, form, scriptable, since, whole, copies, repeats, recorded, raises = row
     _require_text(since, *imports, *recorded)
     return Edit(
         tuple(Replacement(_span(span), tuple(_part(part) for part in parts)) for span, parts in replacements),
@@ -240,6 +241,7 @@ def _edit(row: Sequence[Any]) -> Edit:
         bool(copies),
         bool(repeats),
         tuple(recorded),
+        bool(raises),
     )
 
 

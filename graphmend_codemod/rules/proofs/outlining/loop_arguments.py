@@ -311,7 +311,7 @@ class Arguments:
 
 _COUNTING = frozenset({"arange", "zeros", "ones", "full", "eye"})
 _MADE_OF_NUMBERS = _COUNTING | {"empty", "zeros_like", "ones_like", "full_like", "empty_like"}
-_ITERATE = frozenset("enumerate len list reversed sorted tuple zip".split())
+_ITERATE = frozenset({"enumerate", "len", "list", "reversed", "sorted", "tuple", "zip"})
 _MADE_LIKE_ANOTHER = frozenset({"new_zeros", "new_ones", "new_full", "new_empty"})
 
 
@@ -320,15 +320,7 @@ def _is_iterated(around: ast.AST, node: ast.expr) -> bool:
     if isinstance(around, (ast.For, ast.AsyncFor, ast.comprehension)):
         return around.iter is node
     called = around.func if isinstance(around, ast.Call) else None
-    return isinstance(called, ast.Name) and called.id in {
-        "enumerate",
-        "zip",
-        "reversed",
-        "sorted",
-        "len",
-        "list",
-        "tuple",
-    }
+    return isinstance(called, ast.Name) and called.id in _ITERATE
 
 
 def _is_constant(index: ast.expr) -> bool:
