@@ -125,6 +125,13 @@ class Told:
         (_HELD, "raise Kept", "Kept = TooShort", True),
         (_HELD, "raise Local from error", "class Local(TooShort):\n    pass", True),
         (_HELD, "raise errors.Strange", "import errors", True),
+        (_HELD, "raise KEPT", "KEPT = TooShort()", True),
+        (
+            _HELD,
+            "print(error)\n        raise",
+            "def other(kept):\n    kept[0] = error = TooShort()\n    raise error",
+            False,
+        ),
         (_HELD, "complain()", "def complain():\n    raise TooShort('complaint')", True),
         (_HELD, "raise", "def complain():\n    raise TooShort('complaint')", False),
         (_HELD, "print(error)\n        raise", "", False),
