@@ -94,19 +94,15 @@ def _exchanges(text: str, names: Collection[str], *, returned: bool = True) -> b
             names.add(node.asname)
         elif isinstance(node, ast.ClassDef) and any(_named(each) in names for each in node.bases):
             names.add(node.name)
-        elif isinstance(node, ast.Assign) and _named(node.value) in names and _is_kept(node, tree):
+        elif isinstance(node, ast.Assign) and _named(node.value) in names:
             names.update(filter(None, map(_named, node.targets)))
     for node in ast.walk(tree):
         if returned and isinstance(node, ast.Return) and _named(node.value) in names:
             return True
-        if _handles(node, names) and any(_named(part) in names for part in _expressions(node.body)):  # type: ignore[attr-defined]
+        others = names - {getattr(node, "name", None)}  # a handler's own variable is what it has caught
+        if _handles(node, names) and any(_named(part) in others for part in _expressions(node.body)):  # type: ignore[attr-defined]
             return True
     return False
-
-
-def _is_kept(node: ast.Assign, tree: ast.Module) -> bool:
-    """False for one that a function makes: what it does with that is seen there."""
-    return not isinstance(node.value, ast.Call) or node in tree.body
 
 
 def _handles(node: ast.AST, names: Collection[str]) -> bool:

@@ -126,6 +126,7 @@ class Told:
         (_HELD, "raise Local from error", "class Local(TooShort):\n    pass", True),
         (_HELD, "raise errors.Strange", "import errors", True),
         (_HELD, "raise KEPT", "KEPT = TooShort()", True),
+        (_HELD.replace("try:", "made = TooShort()\n    try:"), "raise made", "", True),
         (
             _HELD,
             "print(error)\n        raise",
