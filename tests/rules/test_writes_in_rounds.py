@@ -124,15 +124,22 @@ class Rescaled(nn.Module):
             if {test}:
                 is_available()
             else:
-                self.scale.mul_(0.5)
+                {written}.mul_(0.5)
         return x
 """
 
 
 @pytest.mark.parametrize(
-    ("test", "declined"), [('hasattr(part.weight, "scales")', False), ("part.in_features > 3", True)]
+    ("test", "written", "declined"),
+    [
+        ('hasattr(part.weight, "scales")', "part.weight", False),
+        ('hasattr(part.weight, "scales")', "self.scale", True),  # parts may be of two kinds
+        ("self.training", "self.scale", False),
+        ("part.in_features > 3", "self.scale", True),
+    ],
 )
-def test_a_message_of_a_function_that_other_files_call(tmp_path: Path, test: str, declined: bool) -> None:
-    after, reasons = fixed_among(tmp_path, _PROBE, {"other.py": _CALLER.format(test=test)}, select=("GM201",))
+def test_a_message_of_a_function_that_other_files_call(tmp_path: Path, test: str, written: str, declined: bool) -> None:
+    caller = _CALLER.format(test=test, written=written)
+    after, reasons = fixed_among(tmp_path, _PROBE, {"other.py": caller}, select=("GM201",))
     assert ("is_compiling()" not in after) is declined
     assert any("would compute the gradients" in each for each in reasons) is declined

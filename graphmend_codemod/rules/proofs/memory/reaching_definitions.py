@@ -122,12 +122,14 @@ class Blocks:
         """True when the two stand in different branches of one `if`."""
         return next(self._between(one, other), None) is not None
 
-    def exclude_in_each_round(self, one: ast.stmt, other: ast.stmt) -> bool:
-        """True when they do for the kind of what a loop goes through (`hasattr(part.weight, "scales")`) or the mode.
+    def exclude_by_mode(self, one: ast.stmt, other: ast.stmt) -> bool:
+        """True when they do for `self.training`, which is the same in each round of a loop."""
+        return any(is_attribute(_positive(each.test), "self", "training") for each in self._between(one, other))
 
-        The parts of one loop are taken to be of one kind.
-        """
-        return any(_asks_for_kind(each.test) for each in self._between(one, other))
+    def exclude_by_kind(self, one: ast.stmt, other: ast.stmt) -> bool:
+        """True when they do for the kind of what a loop goes through: `hasattr(part.weight, "scales")`."""
+        tests = (_positive(each.test) for each in self._between(one, other))
+        return any(isinstance(each, ast.Call) and is_name(each.func, "hasattr") for each in tests)
 
     def _between(self, one: ast.stmt, other: ast.stmt) -> Iterator[ast.If]:
         """The `if` statements of which the two stand in different branches."""
@@ -193,11 +195,10 @@ class Blocks:
         return self._known_names[node]
 
 
-def _asks_for_kind(test: ast.expr) -> bool:
-    """True for `hasattr(x, "scales")`, `self.training` and their negations."""
+def _positive(test: ast.expr) -> ast.expr:
     while is_not(test):
         test = test.operand
-    return is_attribute(test, "self", "training") or (isinstance(test, ast.Call) and is_name(test.func, "hasattr"))
+    return test
 
 
 def blocks_of(calls: ModuleCalls, function: Definition) -> Blocks:

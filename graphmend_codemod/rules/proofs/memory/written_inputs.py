@@ -18,7 +18,7 @@ from itertools import product
 from typing import NamedTuple, cast
 
 from graphmend_codemod.analysis.callgraph import Definition, Key, calls_in
-from graphmend_codemod.analysis.patterns import is_attribute, only_target, same_statement
+from graphmend_codemod.analysis.patterns import is_attribute, only_target, root_of, same_statement, stored_names
 from graphmend_codemod.analysis.scope import SCOPES, dotted, walk, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.gradients import unrecorded
@@ -107,7 +107,7 @@ class _Joined:
         again = ((one, other) for one, other in product(later, parts) if other.line < one.line)
         for one, other in (*product(read, below), *pairs, *again, *_given_on(function, read, above)):
             found = self._common(function, one.names, other.names)
-            if found is not None and not self._apart(function, one.statement, other.statement):
+            if found is not None and not self._apart(function, other, one.statement):
                 return found
         return self._above(function, _Around(_all(self._used(function, at)), _all(lasting), _all(later), _all(below)))
 
@@ -230,14 +230,20 @@ class _Joined:
 
     def _run_with(self, function: Definition, at: ast.stmt, accesses: Sequence[_Access]) -> list[_Access]:
         """Without those that no call runs which runs the statement."""
-        return [each for each in accesses if not self._apart(function, each.statement, at)]
+        return [each for each in accesses if not self._apart(function, each, at)]
 
-    def _apart(self, function: Definition, one: ast.stmt, other: ast.stmt) -> bool:
-        """True where no call runs both: branches of one `if`, or one that ends with `return` and what follows it."""
-        blocks = blocks_of(self._memory.calls, function)
+    def _apart(self, function: Definition, access: _Access, other: ast.stmt) -> bool:
+        """True where no call runs both: branches of one `if`, or one that ends with `return` and what follows it.
+
+        Where the kind of what a loop goes through decides, each round may take another branch, and what it reads or
+        writes there is of its own part.
+        """
+        blocks, one = blocks_of(self._memory.calls, function), access.statement
         if blocks.exclude(one, other):
             in_one_loop = _is_in(self._loops_around(function, one), other.lineno)
-            return not in_one_loop or blocks.exclude_in_each_round(one, other)
+            if not in_one_loop or blocks.exclude_by_mode(one, other):
+                return True
+            return blocks.exclude_by_kind(one, other) and _is_of_its_round(function, access)
         return blocks.returns_before(one, other) or blocks.returns_before(other, one)
 
     def _read_in(self, function: Definition) -> list[_Access]:
@@ -373,6 +379,23 @@ def _under_clone(function: Definition) -> Iterator[int]:
             copied = [*walk(node.func.value)]
             if any(is_attribute(part, "self") for part in copied):
                 yield from map(id, copied)
+
+
+def _is_of_its_round(function: Definition, access: _Access) -> bool:
+    """True for `part.weight.mul_(2)` in `for part in parts:`, which changes nothing of the other parts."""
+    part = access.part or access.call or access.statement
+    if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+        part = part.func
+    elif isinstance(part, ast.AugAssign):
+        part = part.target
+    around = (each for each in walk_scope(function.node) if isinstance(each, (ast.For, ast.AsyncFor)))
+    targets = {
+        name
+        for each in around
+        if each.lineno <= access.line <= (each.end_lineno or 0)
+        for name in stored_names(walk(each.target))
+    }
+    return isinstance(part, ast.expr) and root_of(part) in targets
 
 
 def _loops(function: Definition) -> Iterator[range]:
