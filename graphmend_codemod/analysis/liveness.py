@@ -197,6 +197,6 @@ def _names_read(node: ast.AST) -> frozenset[str]:
 
 @lru_cache(maxsize=2048)
 def _names_bound(node: ast.Assign) -> frozenset[str]:
-    """The names of the function that an assignment binds, remembered as above."""
+    """The local names that an assignment binds. Cached, like the names that a node reads."""
     own = own_variables(walk(node))
     return frozenset(stored_names(part for part in walk_scope(node) if id(part) not in own))

@@ -268,7 +268,7 @@ def is_bound_before(site: Site, name: str, kinds: tuple[type[ast.stmt], ...]) ->
 
 @lru_cache(maxsize=64)
 def _deleted_in(function: ast.AST) -> frozenset[str]:
-    """The names that a function deletes somewhere, remembered as it is asked about many names."""
+    """The names that a function deletes anywhere. Cached: callers look up one name after another."""
     deletions = (part for part in walk_scope(function) if isinstance(part, ast.Delete))
     return frozenset(name for each in deletions for name in stored_names(walk(each)))
 
