@@ -46,10 +46,25 @@ class Counter:
         return "counter"
 
 
+class Lazy:
+    def __getattr__(self, name):
+        Lazy.asked = name
+        return name
+
+    def __len__(self):
+        self.asked = 1
+        return 1
+
+    def __add__(self, other):
+        self.asked = 2
+        return other
+
+
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
         self.counter = Counter()
+        self.lazy = Lazy()
         self.calls = 0
 
     @property
@@ -80,6 +95,12 @@ class Model(nn.Module):
         ("print(torch.add(x, 1, out=x))", "torch.add(x, 1, out=x)"),
         ("print(x.mean(), next(other))", "next(other)"),
         ("torch._dynamo.mark_static_address(other.size_of_it)", "other.size_of_it"),
+        ("print(self.lazy.name)", "self.lazy.name"),
+        ("print(len(self.lazy))", "self.lazy"),
+        ("print(self.lazy + 1)", "self.lazy"),
+        ("rows = zip(x, x)\n        print(*rows)", "rows"),
+        ("rows = iter(x)\n        print(1 in rows)", "rows"),
+        ("rows = iter(x)\n        print([each for each in rows])", "rows"),
     ],
 )
 def test_what_may_act_is_not_left_out(said: str, effect: str) -> None:
@@ -93,6 +114,7 @@ def test_what_may_act_is_not_left_out(said: str, effect: str) -> None:
         'logger.info("%s %s", x.shape, self.counter.quiet)',
         'print(x.mean(), kwargs.get("a"), list(kwargs.values()))',
         "print(x.mean(), other.keys())",
+        "rows = [1, 2]\n        print(*rows, 1 in rows, [each for each in rows])",
         "print(F.relu(x).mean(), x.sum(0, True), x[0], torch.isnan(x).any())",
     ],
 )

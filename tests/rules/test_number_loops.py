@@ -51,6 +51,7 @@ def test_what_a_loop_takes_out_of_a_tensor_is_a_number(body: str) -> None:
             f"{_ENDS}k = torch.tensor(2, dtype=torch.int32)\nfor end in ends:\n    k = k * end\nreturn x[:, :k], k",
             "binds `k`",
         ),
+        (f"{_ENDS}d = {{}}\nfor end in ends:\n    d[end] = x[:, :end]\nreturn x * len(d)", "may need a Tensor"),
         (
             f"{_SIZES}for height, width in shapes:\n    x = torch.ones(width) * (height / 3)\nreturn x",
             "need a Tensor",

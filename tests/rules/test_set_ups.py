@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import types
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from tests.tools.fixes import fixed
+from tests.tools.fixes import fixed, fixed_among
 
 _SOURCE = '''
 import threading
@@ -167,3 +168,13 @@ def test_what_is_read_or_changed_above_is_not_set_up_while_tracing(install: str,
     source = _SOURCE[: _SOURCE.index("def capture")] + model
     source = source.replace('    setattr(model, "_in', f'    {install or "pass"}\n    setattr(model, "_in', 1)
     assert ("_maybe_install_while_tracing(self)" in fixed(source, select=("GM603",))[0]) is kept
+
+
+@pytest.mark.parametrize("place", ["in a method", "in another file"])
+def test_a_flag_that_is_taken_back_is_asked_for_by_nothing(place: str, tmp_path: Path) -> None:
+    method = "\n    def reset(self):\n        self._installed = False\n" if place == "in a method" else ""
+    other = "" if method else "def reset(decoder):\n    decoder._installed = False\n"
+    source = _SOURCE + method
+    after, reasons = fixed_among(tmp_path, source, {"other.py": other}, select=("GM603",))
+    assert after == source
+    assert any("set it up again" in each for each in reasons)

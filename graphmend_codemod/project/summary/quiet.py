@@ -26,18 +26,25 @@ _READ_IN_PROPERTIES = HARMLESS_METHODS | frozenset(
     is_floating_point is_contiguous stride unsqueeze squeeze permute transpose expand contiguous lstrip rstrip
     rsplit partition rpartition is_alive warn warn_once warning warning_once""".split()
 )
-_ASKED = HARMLESS_METHODS | frozenset(
-    "__getattr__ __getattribute__ __getitem__ __len__ __str__ __repr__ __format__ __bool__ __iter__ extra_repr".split()
+NOT_ASKED = frozenset(
+    """__init__ __new__ __post_init__ __init_subclass__ __del__ __call__ __setattr__ __delattr__ __setitem__ __delitem__
+    __enter__ __exit__ __copy__ __deepcopy__ __getstate__ __setstate__ __reduce__""".split()
 )
+"""Methods of Python's own that it calls for no operator, and not to show an object."""
 _WRITES = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.Delete)
 
 
 def is_loud(node: ast.FunctionDef | ast.AsyncFunctionDef, decorators: Sequence[str]) -> bool:
     """True for a property, or a method that a message may call, whose text does more than compute and return."""
     properties = any("property" in each for each in decorators)
-    if not properties and node.name not in _ASKED:
+    if not properties and not _is_asked(node.name):
         return False
     return any(_acts(each) for statement in node.body for each in ast.walk(statement))
+
+
+def _is_asked(name: str) -> bool:
+    special = name.startswith("__") and name.endswith("__") and name not in NOT_ASKED
+    return special or name in HARMLESS_METHODS or name == "extra_repr"
 
 
 def _acts(node: ast.AST) -> bool:
@@ -49,6 +56,7 @@ def _acts(node: ast.AST) -> bool:
             return called.id not in HARMLESS_BUILTINS and called.id != "super" and not called.id[:1].isupper()
         if isinstance(called, ast.Attribute):
             root = called.value
-            return called.attr not in _READ_IN_PROPERTIES and not (isinstance(root, ast.Name) and root.id == "torch")
+            reads = called.attr in _READ_IN_PROPERTIES or _is_asked(called.attr)
+            return not reads and not (isinstance(root, ast.Name) and root.id == "torch")
         return True
     return isinstance(node, _WRITES)

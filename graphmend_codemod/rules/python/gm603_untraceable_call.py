@@ -36,7 +36,8 @@ appears once for each compilation.
 
 **Set-up.** A call such as `install_hooks(self)` of a function that leaves at once where a flag of the module is set,
 and sets the flag itself or in what it calls, sets the module up once. Where that registers hooks or enters a lock,
-Dynamo breaks the graph; the helper has torch.compile call it while it traces, with the same module.
+Dynamo breaks the graph; the helper has torch.compile call it while it traces, with the same module. Where anything else
+in the project sets the flag, as to have it done again, nothing is written.
 
 A progress bar that is kept in a name may be told things, so it is left alone. Warnings of deprecated functions and the
 bar itself do not appear from compiled code.

@@ -40,6 +40,7 @@ rule = Rule(
     title="keep log and warning calls out of the graph",
     contract=Contract(
         cost=Cost.NONE,
+        compiled_exceptions="kept, but for one that an argument of a dropped message would raise",
         compiled_logs="dropped; once per compilation where the setting `log-calls` asks for it",
         may_raise=False,
     ),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.patterns import is_literal, is_name
-from graphmend_codemod.analysis.scope import FunctionNode, body_of, parameters, walk, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, body_of, dotted, parameters, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.rules.framework.edits import CONSTANT, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -28,10 +28,15 @@ _COMMENT = "# What sets the module up once does so while torch.compile traces."
 
 
 class SetUp(NamedTuple):
-    """A call that sets its only argument up, unless that has been done, with the attributes that it sets and reads."""
+    """A call that sets its only argument up, unless its `flag` says that this is done.
+
+    `givers` are the parameters through which it sets its flag. The attributes that it sets and reads stand beside.
+    """
 
     call: ast.Call
     name: str
+    flag: str = ""
+    givers: frozenset[str] = frozenset()
     sets: frozenset[str] = frozenset()
     reads: frozenset[str] = frozenset()
 
@@ -58,7 +63,9 @@ def set_up(site: Site, statement: ast.Expr) -> SetUp | None:
         return None
     touched = [each for inner in reached for part in walk(inner.node) for each in _attributes(part)]
     stored = frozenset(name for name, is_set in touched if is_set)
-    return SetUp(call, call.func.id, stored, frozenset(name for name, is_set in touched if not is_set))
+    givers = frozenset(each.arg for inner in reached for each in parameters(inner.node))
+    read = frozenset(name for name, is_set in touched if not is_set)
+    return SetUp(call, call.func.id, flag, givers, stored, read)
 
 
 def _defined(site: Site, qualified: str) -> tuple[ModuleCalls, Definition] | None:
@@ -85,6 +92,7 @@ def edit(site: Site, statement: ast.Expr, found: SetUp) -> Edit:
     if asked is None:
         raise NotProven("the name `torch` means something else here")
     _demand_untouched(site, statement, found)
+    _demand_kept(site, found)
     name = site.free_name(f"_{found.name.strip('_')}_while_tracing")
     source = (
         f"@{CONSTANT.name}\n"
@@ -112,6 +120,19 @@ def _demand_untouched(site: Site, statement: ast.Expr, found: SetUp) -> None:
         for name, is_set in _attributes(part):
             if name in found.sets or (is_set and name in found.reads):
                 raise NotProven(f"`{name}` is used above it, and `{found.name}` changes or reads it; call it first")
+
+
+def _demand_kept(site: Site, found: SetUp) -> None:
+    """NotProven where anything else sets the flag: eager mode sets the module up again then, and no guard asks."""
+    reason = f"{{}} may have `{found.name}` set it up again; manually call it before the model is compiled"
+    for each in calls_in(site.source.text).definitions.values():
+        for part in walk_scope(each.node) if each.node.name != "__init__" else ():
+            sets = isinstance(part, ast.Attribute) and part.attr == found.flag and not isinstance(part.ctx, ast.Load)
+            if sets and (dotted(part.value) or "") not in found.givers:  # type: ignore[attr-defined]
+                raise NotProven(reason.format(f"`{site.text(part)}`"))
+    for path, write in site.evaluator.scope.index.writers(found.flag):
+        if write.receiver not in found.givers:
+            raise NotProven(reason.format(f"`{write.receiver}.{found.flag}` in {path}"))
 
 
 def _attributes(node: ast.AST) -> Iterator[tuple[str, bool]]:

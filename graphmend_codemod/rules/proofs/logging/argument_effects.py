@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from graphmend_codemod.analysis.aliasing import IN_PLACE_ARGUMENT, PYTHON_RESULTS, RANDOM, may_be_true
 from graphmend_codemod.analysis.patterns import all_given, is_name, last_name
@@ -15,13 +16,13 @@ from graphmend_codemod.analysis.torch_api import (
     torch_function,
 )
 from graphmend_codemod.analysis.values import ValueKind
-from graphmend_codemod.project.summary.quiet import HARMLESS_BUILTINS, HARMLESS_METHODS
+from graphmend_codemod.project.summary.quiet import HARMLESS_BUILTINS, HARMLESS_METHODS, NOT_ASKED
 from graphmend_codemod.rules.framework.site import Site
 
 _CONSUMES = frozenset({"next", "map", "filter"})
-_LAZY = frozenset({"builtins.map", "builtins.filter", "builtins.iter"})
+_LAZY = frozenset(f"builtins.{name}" for name in ("map", "filter", "iter", "zip", "enumerate", "reversed"))
 _ALWAYS_READ = frozenset("__class__ __name__ __qualname__ __dict__ __doc__ __module__ __version__".split())
-_SHOWN_BY = ("__str__", "__repr__", "__format__")
+_LOOKED_UP_BY = frozenset({"__getattr__", "__getattribute__"})
 _OPERATIONS = RETURNS_TENSOR | PYTHON_METHODS.keys() | PYTHON_RESULTS
 
 
@@ -44,7 +45,19 @@ def effect_of(site: Site, expression: ast.expr) -> str | None:
     for node in walk(expression):
         if _may_act(site, node, shown=id(node) not in bases):
             return site.text(node)
+        taken_from = _taken_from(node)
+        if taken_from is not None and _may_be_generator(site, taken_from):
+            return site.text(taken_from)
     return None
+
+
+def _taken_from(node: ast.AST) -> ast.expr | None:
+    """What gives its elements away in `print(*rows)`, `1 in rows` and `[each for each in rows]`."""
+    if isinstance(node, ast.Starred):
+        return node.value
+    if isinstance(node, ast.Compare) and any(isinstance(each, (ast.In, ast.NotIn)) for each in node.ops):
+        return node.comparators[-1]
+    return node.iter if isinstance(node, ast.comprehension) else None
 
 
 def _may_act(site: Site, node: ast.AST, *, shown: bool) -> bool:
@@ -54,14 +67,15 @@ def _may_act(site: Site, node: ast.AST, *, shown: bool) -> bool:
         return not _is_harmless(site, node)
     if isinstance(node, ast.Attribute):
         return _is_loud_attribute(site, node) or (shown and _is_loud_object(site, node))
-    if isinstance(node, ast.Subscript):
-        return _is_loud_object(site, node)
-    return isinstance(node, ast.Name) and shown and _is_loud_object(site, node)
+    return isinstance(node, (ast.Subscript, ast.Name)) and shown and _is_loud_object(site, node)
 
 
 def _is_loud_attribute(site: Site, node: ast.Attribute) -> bool:
     if node.attr in _ALWAYS_READ or site.resolve(node) is not None or _is_known(site, node.value):
         return False
+    own = is_name(node.value, site.evaluator.scope.self_name or "")
+    if not own and _acts(site, site.value(node.value).instance_of, _LOOKED_UP_BY.__contains__):
+        return True
     if node.attr in PYTHON_ATTRIBUTES and site.value(node.value).instance_of is None:
         return False  # what has a shape is a tensor, unless its class is known
     return site.evaluator.scope.index.is_loud(node.attr)
@@ -74,16 +88,25 @@ def _is_known(site: Site, node: ast.expr) -> bool:
 
 
 def _is_loud_object(site: Site, node: ast.expr) -> bool:
-    """True for an instance of a class of the project that acts when it is shown, or asked for an element."""
+    """True for an instance of a class of the project that acts when it is shown, or by an operator.
+
+    That is asked of what an element is taken from, too.
+    """
     made = site.value(node.value if isinstance(node, ast.Subscript) else node).instance_of
     facts = site.evaluator.scope.index.class_facts(made) if made is not None else None
     layer = facts is not None or str(made).startswith("torch.nn.")
     if layer and not isinstance(node, ast.Subscript) and site.evaluator.scope.index.is_loud("extra_repr"):
         return True  # a layer shows those that it holds
-    if facts is None:
-        return False
-    asked = ("__getitem__",) if isinstance(node, ast.Subscript) else _SHOWN_BY
-    found = (site.evaluator.scope.index.function(facts.methods[name]) for name in asked if name in facts.methods)
+    return _acts(site, made, lambda name: name not in NOT_ASKED)
+
+
+def _acts(site: Site, made: str | None, asked: Callable[[str], bool]) -> bool:
+    """True for a class of the project with a method of Python's own names that does more than read."""
+    index = site.evaluator.scope.index
+    facts = index.class_facts(made) if made is not None else None
+    names = facts.methods if facts is not None else {}
+    special = [name for name in names if name.startswith("__") and name.endswith("__") and asked(name)]
+    found = [index.function(names[name]) for name in special]
     return any(each is None or each.loud for each in found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping
 
-from graphmend_codemod.analysis.patterns import is_literal, is_name, written_integer
+from graphmend_codemod.analysis.patterns import is_literal, is_name, last_name, written_integer
 from graphmend_codemod.analysis.scope import FunctionNode, walk
 
 
@@ -51,3 +51,14 @@ def is_end(node: ast.AST) -> bool:
     last = node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) else None
     named = isinstance(last, ast.Subscript) and isinstance(last.value, ast.Name)
     return named and written_integer(last.slice) == -1 and is_literal(node.right, 1)  # type: ignore[attr-defined, union-attr]
+
+
+def is_table(function: FunctionNode, owner: ast.expr) -> bool:
+    """True for a local dict: it finds equal numbers at one key, and keeps a key for each tensor."""
+    given = (part for part in walk(function) if isinstance(part, ast.Assign) and isinstance(owner, ast.Name))
+    values = (each.value for each in given if any(is_name(target, owner.id) for target in each.targets))  # type: ignore[attr-defined]
+    return any(
+        isinstance(each, (ast.Dict, ast.DictComp))
+        or (isinstance(each, ast.Call) and (last_name(each.func) or "").lower().endswith("dict"))
+        for each in values
+    )

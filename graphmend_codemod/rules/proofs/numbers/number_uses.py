@@ -29,7 +29,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls
-from graphmend_codemod.rules.proofs.numbers.number_loops import behind, iterated, loop_around
+from graphmend_codemod.rules.proofs.numbers.number_loops import behind, is_table, iterated, loop_around
 
 COMPARED = (ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.Eq, ast.NotEq)
 _TESTED = (ast.If, ast.While, ast.IfExp, ast.Assert)
@@ -298,7 +298,7 @@ class NumberUses:
         if isinstance(parent, ast.Slice):
             return None if node is parent.step else parent
         if isinstance(parent, ast.Subscript):
-            return parent if parent.slice is node else None
+            return parent if parent.slice is node and not is_table(function.node, parent.value) else None
         if isinstance(parent, (ast.Tuple, ast.List)):
             above = parents[id(parent)]
             inside = isinstance(above, (ast.Call, ast.keyword, ast.Subscript))

@@ -1,0 +1,84 @@
+"""Edits in functions whose results `functools.cache` keeps: Dynamo traces such a function and asks no cache.
+
+A break inside leaves the call to eager mode, where the cache answers. Without it, compiled code would compute the
+result in each call: from other random numbers, and without what was written into the tensor that the cache holds.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
+from graphmend_codemod.analysis.patterns import is_none
+from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.torch_api import torch_function
+from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.rules.framework.rule import Diagnostic
+from graphmend_codemod.rules.framework.site import Site
+
+_DEEP = 4
+_CACHES = frozenset({"functools.cache", "functools.lru_cache"})
+_LIBRARIES = frozenset({"numpy", "scipy", "librosa", "pywt", "random"})
+
+
+def outside_caches(diagnostic: Diagnostic, site: Site) -> Diagnostic:
+    """The diagnostic without its edit in a function whose result is cached, and in what such a function calls."""
+    edit = diagnostic.edit
+    if edit is None or not _has_cached(site):
+        return diagnostic
+    calls = calls_in(site.source.text)
+    function = calls.at(site.evaluator.scope.node.lineno)
+    if function is None or _is_called_while_tracing(edit, site):
+        return diagnostic
+    families = ((each, _reached(calls, each)) for each in _cached(site, calls))
+    keeper = next((each for each, family in families if function in family and _computes(site, family)), None)
+    if keeper is None:
+        return diagnostic
+    reason = f"torch.compile asks no cache: without the break it would compute `{keeper.qualname}` in each call"
+    return diagnostic._replace(edit=None, declined=f"{reason}; manually keep its result on the module")
+
+
+def _has_cached(site: Site) -> bool:
+    """True where a file decorates functions and imports `functools`, which is all that most files are asked."""
+    imported = (each.target.partition(":")[0] for each in site.summary.bindings if each.kind == "import")
+    return "functools" in imported and any(each.decorators for each in site.summary.functions)
+
+
+def _cached(site: Site, calls: ModuleCalls) -> Iterator[Definition]:
+    """The functions of the file that keep what they return; one that returns nothing is called for its effects."""
+    for each in calls.definitions.values():
+        marks = [mark.func if isinstance(mark, ast.Call) else mark for mark in each.node.decorator_list]
+        results = (part.value for part in walk_scope(each.node) if isinstance(part, ast.Return))
+        keeps = any(result is not None and not is_none(result) for result in results)
+        if keeps and any(site.resolve_global(mark) in _CACHES for mark in marks):
+            yield each
+
+
+def _computes(site: Site, family: Sequence[Definition]) -> bool:
+    """True for functions that make tensors, arrays or random numbers: what else there is, Dynamo computes itself."""
+    called = (part.func for each in family for part in walk_scope(each.node) if isinstance(part, ast.Call))
+    names = {site.resolve_global(each) or "" for each in called}
+    return any(torch_function(each) is not None or each.partition(".")[0] in _LIBRARIES for each in names)
+
+
+def _reached(calls: ModuleCalls, function: Definition) -> list[Definition]:
+    """The function, and those of its file that it calls, directly or not."""
+    found, edge = [function], [function]
+    for _ in range(_DEEP):
+        called = [
+            callee
+            for each in edge
+            for part in walk_scope(each.node)
+            if isinstance(part, ast.Call) and (callee := calls.callee(each, part)) is not None
+        ]
+        edge = [each for each in called if each not in found]
+        found += edge
+    return found
+
+
+def _is_called_while_tracing(edit: Edit, site: Site) -> bool:
+    """True where a helper calls the function itself, which Dynamo then does not trace."""
+    called = re.compile(rf"\b{re.escape(site.function)}\b")
+    return any(called.search(each.source) for each in edit.helpers)
