@@ -163,7 +163,8 @@ def called_by_library(index: ProjectIndex, qualified: str) -> Iterator[str]:
     """
     line = index.linear(qualified)
     outside = {base.partition(".")[0] for base in line if "." in base and index.class_summary(base) is None}
-    for known in filter(None, map(index.class_summary, line)) if outside - _OF_OTHER_THINGS else ():
+    outside -= _OF_OTHER_THINGS  # which only mark: `@abstractmethod`, `@torch.no_grad()`
+    for known in filter(None, map(index.class_summary, line)) if outside else ():
         module, item = known
         for method in module.methods.get(item.qualname, {}).values():
             marks = (index.scoped(module, None, each.partition("(")[0]) for each in method.decorators)

@@ -190,6 +190,26 @@ class Inputs(BaseModel):
     assert "may be caught" not in finding(tmp_path, "checked(x)", f"{tail}\n\ndef build(x):\n    return Inputs(x=x)\n")
 
 
+@pytest.mark.parametrize("mark", ["abstractmethod", "torch.no_grad()"])
+def test_what_python_or_torch_marks_no_library_calls(tmp_path: Path, mark: str) -> None:
+    tail = f"""
+
+from abc import ABC, abstractmethod
+from pydantic import BaseModel
+
+
+class Inputs(ABC, torch.nn.Module, BaseModel):
+    @{mark}
+    def positive(self, x):
+        return checked(x)
+
+
+class Positive(Inputs):
+    pass
+"""
+    assert "may be caught" not in finding(tmp_path, "Positive(x=x)", tail)
+
+
 def test_a_library_calls_nothing_of_a_class_that_no_traced_code_constructs(tmp_path: Path) -> None:
     tail = """
 

@@ -45,8 +45,12 @@ def model(body: str) -> str:
         "n = int(self.norm.num_batches_tracked.cpu().data)\nif self.rate > 0:\n    x = x * max(1 - self.rate * n, 0.5)",
         "n = float(self.speed)\nif limit is not None and n > limit:\n    x = x + 1",
         "n = self.speed.detach().max().item()\nif self.log:\n    print(n)\nif self.training and limit:\n    x = x * n",
+        "n = int((x == 1).sum())\nif self.rate > 0 and n > self.rate:\n    x = x * n",
+        "n = (x >= 0.5).float().sum().item()\nif self.rate > 0 and n > self.rate:\n    n = n * 2\n    x = x * n",
+        "n = self.speed.item()\nfor _ in range(2):\n    if self.training:\n        x = x * int(n)\n    n = 2",
+        "n = self.speed.item()\nif self.training:\n    n += 1\n    x = x * n\nn = 3\nx = x * 2",
     ],
-    ids=["training", "rate", "None", "two"],
+    ids=["training", "rate", "None", "two", "count", "assigned", "loop", "added"],
 )
 def test_a_number_that_nothing_uses_is_not_read(body: str) -> None:
     before = model(body)
@@ -71,7 +75,11 @@ def test_a_number_that_is_used_is_read() -> None:
         "n = self.speed.item()\nif x.sum() > 0:\n    x = x * int(n)",  # the data decides
         "n = self.read().item()\nif self.training:\n    x = x * int(n)",  # what is called may do more
         "n = self.speed.fill_(2).item()\nif self.training:\n    x = x * int(n)",
-        "n = self.speed.item()\nfor _ in range(2):\n    if self.training:\n        x = x * int(n)\n    n = 2",
+        "n = self.speed.item()\nn += 2\nif self.training:\n    x = x * int(n)",
+        "n = self.speed.item()\nif self.training:\n    x = x * int(n)\ndel n",
+        "n = int((x == limit).sum())\nif self.training:\n    x = x * int(n)",  # tensors of other shapes raise
+        "n = int((x == 1000000000000000000000).sum())\nif self.training:\n    x = x * int(n)",  # no dtype has it
+        "n = (x == 1).max().item()\nif self.training:\n    x = x * int(n)",
     ],
 )
 def test_a_number_that_may_be_used_is_read(body: str) -> None:
@@ -88,6 +96,8 @@ def test_a_number_that_may_be_used_is_read(body: str) -> None:
         ("limit.max().item()", "torch.ones(0)"),
         ("limit.mean().item()", "torch.ones(3, dtype=torch.long)"),
         ("limit.detach().item()", "3"),
+        ("int((limit == 1).sum())", "3"),
+        ("int((limit < 1).sum())", "torch.ones(1, dtype=torch.complex64)"),
     ],
 )
 def test_a_number_that_cannot_be_read_raises_as_before(read: str, fails: str) -> None:

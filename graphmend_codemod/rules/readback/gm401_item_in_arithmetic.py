@@ -29,7 +29,7 @@ the way of eager mode. A division by zero, which raises in eager mode, raises in
 
 A number that is read in every call and used behind a test of Python alone (`if self.training:`, `if self.rate > 0:`) is
 not read where the test says that nothing uses it, and its tensor's size and dtype say that reading it raises no error;
-elsewhere, the graph breaks as before.
+elsewhere, the graph breaks as before. It may be a count, `int((target == 1).sum())`.
 
 The position of a queue, `at = int(self.at)` in front of `self.queue[:, at : at + n] = keys.T`, is a Python number: as a
 tensor it would make one graph of what reads the queue for a gradient and what fills it, and Inductor computes that

@@ -20,15 +20,21 @@ from graphmend_codemod.rules.proofs.outlining.skipped_code import never_read
 _CASTS = frozenset({"builtins.int", "builtins.float"})
 _COPIES = frozenset("cpu detach clone float double long int squeeze item".split())
 _REDUCTIONS = frozenset("max min sum mean".split())
+_OF_ANY = (ast.Eq, ast.NotEq)
+_COMPARISONS = (*_OF_ANY, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _COMMENT = "# Nothing uses the number where this is so, and to read it back would end the graph."
 
 
 class _Reading(NamedTuple):
-    """A name or attribute that a number is read from, the methods in between, innermost first, and a cast if any."""
+    """A name or attribute that a number is read from, the methods in between, innermost first, and a cast if any.
+
+    With `compared`, the methods are those of a comparison of it with a number.
+    """
 
     owner: ast.expr
     methods: tuple[str, ...]
     cast: str | None
+    compared: ast.cmpop | None = None
 
 
 def not_read(site: Site, node: ast.Assign) -> Edit | None:
@@ -79,13 +85,28 @@ def _below(node: ast.expr, cast: str | None) -> _Reading | None:
             return None
         methods.insert(0, called.attr)
         node = called.value
-    return None if dotted(node) is None else _Reading(node, tuple(methods), cast)
+    compared: ast.cmpop | None = None
+    given: ast.expr = node
+    if isinstance(given, ast.Compare) and _REDUCTIONS.intersection(methods) == {"sum"}:
+        if len(given.ops) != 1 or type(given.ops[0]) not in _COMPARISONS or not _is_plain(given.comparators[0]):
+            return None
+        node, compared = given.left, given.ops[0]
+    return None if dotted(node) is None else _Reading(node, tuple(methods), cast, compared)
+
+
+def _is_plain(node: ast.expr) -> bool:
+    """True for a number that any tensor can be compared with: a longer integer has no dtype."""
+    value = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
+    found = value.value if isinstance(value, ast.Constant) else None
+    return isinstance(found, float) or (isinstance(found, int) and found < 2**31)
 
 
 def _raises_nothing(site: Site, reading: _Reading) -> list[str]:
     """Conditions under which eager mode reads the number without an error; NotProven where there are none."""
     text, methods = site.operand(reading.owner), reading.methods
     asked = [f"isinstance({site.text(reading.owner)}, {site.torch}.Tensor)"]
+    if reading.compared is not None:  # how many there are is a number in any case
+        return asked if type(reading.compared) in _OF_ANY else [*asked, f"not {text}.is_complex()"]
     reduced = next((each for each in methods if each in _REDUCTIONS), None)
     if reduced is None:
         asked.append(f"{text}.numel() == 1")

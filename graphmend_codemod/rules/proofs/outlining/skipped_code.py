@@ -46,15 +46,18 @@ def condition_to_skip(site: Site, statement: ast.stmt, node: ast.AST, test: ast.
 
 
 def never_read(site: Site, statement: ast.stmt, name: str) -> list[str]:
-    """Conditions of Python under which nothing reads the name that the statement assigns; none where it is read."""
+    """Conditions of Python under which nothing reads what the statement gives the name; none where it is read.
+
+    What else the name is given is another value: only `name += 1` reads this one.
+    """
     function = site.evaluator.scope.node
     parents = _parents(site)
     found: dict[str, None] = {}
     for use in (part for part in walk(function) if is_name(part, name)):
-        if not isinstance(use.ctx, ast.Load):
-            if is_within(use, statement):
-                continue
+        if isinstance(use.ctx, ast.Del):
             return []
+        if not isinstance(use.ctx, ast.Load) and not isinstance(parents[id(use)], ast.AugAssign):
+            continue
         inner: ast.AST = use
         while not isinstance(inner, ast.stmt):
             inner = parents[id(inner)]
