@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from graphmend_codemod.project.catching import catching_modules
 from graphmend_codemod.project.entrances import Step, called_by_library
 from graphmend_codemod.project.exchanged_exceptions import is_made_of_others
+from graphmend_codemod.project.handed import handed
 from graphmend_codemod.project.index.definitions import Module
 from graphmend_codemod.project.index.facts import OTHERS_ALONE, ReachedFunction
 from graphmend_codemod.project.index.project_index import ProjectIndex
@@ -23,6 +24,8 @@ _ANYTHING = frozenset({"finally", "except", "except Exception", "except BaseExce
 _NO_MODULES = frozenset({"str", "int", "float", "bool", "torch.device", "torch.dtype"})
 """Annotations of arguments that hold nothing to call."""
 _NAMES = re.compile(r"[A-Za-z_][\w.]*")
+_OF_STREAMS = frozenset("close fileno flush isatty read readline readlines seek tell truncate write writelines".split())
+"""Methods that an attribute has for reading and writing, and that run no module: `self.file.write(text)`."""
 _PARTS = "?parts"
 """Stands for the modules that an instance makes, among the methods of its class that have been called."""
 
@@ -173,7 +176,7 @@ class _Caught(Search):
         A method that is not implemented says so itself, whatever its parts do.
         """
         root, _, name = used.removesuffix("()").partition(".")
-        if root not in (CALLED, "self"):
+        if root not in (CALLED, "self") or ("." in name and name.rpartition(".")[2] in _OF_STREAMS):
             return False
         handled = by.removeprefix("except ").split(", ")
         if all(self._index.scoped(module, function, each) == "builtins.NotImplementedError" for each in handled):
@@ -246,32 +249,53 @@ class _Caught(Search):
             self._named_in(module, methods.get("__init__"), via, apart={item.qualname})  # which messages name
 
     def _named_in(
-        self, module: Module, construction: FunctionSummary | None, via: str, apart: Collection[str] = ()
+        self,
+        module: Module,
+        construction: FunctionSummary | None,
+        via: str,
+        *,
+        apart: Collection[str] = (),
+        given: Collection[str] | None = None,
     ) -> None:
-        """Reach the modules that a constructor names, wherever it puts them: its summary has only what it assigns."""
+        """Reach the modules that a constructor names, wherever it puts them: its summary has only what it assigns.
+
+        Of those, where `given` is known, only the ones in it.
+        """
         if construction is None:
             return
         lines = self._index.text_of(module).split("\n")[construction.line - 1 : construction.end_line]
         names = sorted(set(_NAMES.findall("\n".join(lines))))
-        for name in (each for each in names if each.rpartition(".")[2] not in apart):
+        for name in (
+            each for each in names if each.rpartition(".")[2] not in apart and (given is None or each in given)
+        ):
             self._made_by(module, construction, name, via)
 
     def _follow_givers(self) -> None:
-        """Reach the modules that are made where something is made that keeps what it is given, and calls it."""
+        """Reach the modules that are given, where they are made, to something that keeps them and calls them."""
         last = {name.rpartition(".")[2] for name in self._keep_given}
         for module in self._modules if last else ():
             for function in module.summary.functions:
                 made = [ref[:-2] for ref in function.refs if ref.endswith("()")]
-                via = self._given_to(module, function, (name for name in made if name.rpartition(".")[2] in last))
+                keepers = {name for name in made if name.rpartition(".")[2] in last}
+                via = self._given_to(module, function, keepers)
+                given = self._names_handed(module, function, keepers) if via is not None else None
                 for name in made if via is not None else ():
-                    if name.rpartition(".")[2] not in last:
+                    if name not in keepers and (given is None or name in given):
                         self._made_by(module, function, name, via or "")
             for item in module.summary.classes:
                 construction = module.methods.get(item.qualname, {}).get("__init__")
-                held = (each.value.spelled for each in item.attributes if each.value.kind == "call")
-                via = self._given_to(module, construction, (name for name in held if name.rpartition(".")[2] in last))
-                if via is not None:
-                    self._named_in(module, construction, via, apart=last)
+                held = {each.value.spelled for each in item.attributes if each.value.kind == "call"}
+                keepers = {name for name in held if name.rpartition(".")[2] in last}
+                via = self._given_to(module, construction, keepers)
+                if via is not None and construction is not None:
+                    given = self._names_handed(module, construction, keepers)
+                    self._named_in(module, construction, via, apart=last, given=given)
+
+    def _names_handed(
+        self, module: Module, function: FunctionSummary, keepers: Collection[str]
+    ) -> Collection[str] | None:
+        text = self._index.text_of(module)
+        return handed(text, function.line, keepers) if text else None
 
     def _given_to(self, module: Module, function: FunctionSummary | None, made: Iterable[str]) -> str | None:
         """What catches in one of the classes that a function makes and that keep what they are given."""

@@ -131,7 +131,7 @@ def test_an_argument_annotated_as_text_is_no_part(tmp_path: Path) -> None:
     for number, annotation in enumerate(("", ": str")):
         (tmp_path / str(number)).mkdir()
         body = "try:\n            return self.kept(x)\n        except ValueError:\n            return x"
-        made = "def make():\n    part = model.Part()\n    return part, Outer('name')"
+        made = "def make():\n    part = model.Part()\n    return Outer(part)"
         other = _GIVEN.format(body=body, made=made).replace("part):", f"part{annotation}):")
         after, told = fixed_among(tmp_path / str(number), _HOLDS.partition("def make()")[0], {"outer.py": other})
         assert ("torch._assert_async" in after) is bool(number), told
@@ -196,3 +196,93 @@ def test_a_handler_for_methods_that_are_not_implemented_concerns_no_parts(
     others = {"errors.py": "class NotImplementedError(ValueError):\n    pass\n\n\nAlias = ValueError\n"}
     after, _ = fixed_among(tmp_path, f"{imported}\n{source}", others)
     assert (after == f"{imported}\n{source}") is counts
+
+
+_CALLS = """
+import torch
+from torch import nn
+
+import model
+
+
+class Plain(nn.Module):
+    def forward(self, x):
+        return x
+
+
+class Keeps:
+    def __init__(self, *parts):
+        self.kept = parts
+
+    def add(self, part):
+        self.kept += (part,)
+
+    def __call__(self, x):
+        try:
+            return self.kept[0](x)
+        except ValueError:
+            return x
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.keeps = Keeps(Plain())
+
+    def forward(self, x):
+        return self.keeps(x)
+
+
+def put(part, others):
+    others.append(part)
+
+
+{made}
+"""
+_GIVEN_AWAY = [
+    "Keeps(model.Part())",
+    "part = model.Part()\nreturn Keeps(part)",
+    "parts = []\nparts.append(model.Part())\nKeeps(*parts)",
+    "parts = []\nput(model.Part(), parts)\nKeeps(parts)",
+    "table = {}\ntable['part'] = model.Part()\nKeeps(table['part'])",
+    "keeps = Keeps()\nkeeps.add(model.Part())",
+    "with Keeps() as keeps:\n    keeps.add(model.Part())",
+    "part, other = model.Part(), 1\nKeeps(part)",
+    "for part in [model.Part()]:\n    Keeps(part)",
+    "if (part := model.Part()) is not None:\n    Keeps(part)",
+    "def inner():\n    return model.Part()\nKeeps(inner())",
+    "part = nn.Sequential(model.Part())\nKeeps(part[0])",
+    "Keeps(*[part for part in (model.Part(),)])",
+    "Keeps(lambda x: model.Part()(x))",
+]
+_KEPT = ["Keeps(1)\nmodel.Part()", "part = model.Part()\nother = Plain()\nfor _ in Keeps(range(3)):\n    part(other)"]
+
+
+@pytest.mark.parametrize("body", [*_GIVEN_AWAY, *_KEPT])
+def test_what_a_function_gives_to_what_keeps_and_calls_it_counts(tmp_path: Path, body: str) -> None:
+    source = _HOLDS.partition("def make()")[0]
+    lines = "\n    ".join(body.splitlines())
+    after, told = fixed_among(tmp_path, source, {"outer.py": _CALLS.format(made=f"def make():\n    {lines}")})
+    assert ("torch._assert_async" in after) is (body in _KEPT), told
+
+
+@pytest.mark.parametrize(("given", "counts"), [("self.part", True), ("self", True), ("self.size", False)])
+def test_an_attribute_that_is_given_away_counts(tmp_path: Path, given: str, counts: bool) -> None:
+    source = _HOLDS.partition("def make()")[0]
+    made = (
+        "class Maker:\n    def make(self):\n        self.part = model.Part()\n        self.size = 3\n"
+        f"        self.run(self.size)\n        Keeps({given})"
+    )
+    after, told = fixed_among(tmp_path, source, {"outer.py": _CALLS.format(made=made)})
+    assert ("torch._assert_async" in after) is not counts, told
+
+
+def test_writing_to_a_stream_runs_no_part(tmp_path: Path) -> None:
+    source = _HOLDS.partition("def make()")[0]
+    for number, called in enumerate(("self.kept.write(str(x))", "self.kept.run(x)")):
+        (tmp_path / str(number)).mkdir()
+        body = f"try:\n            {called}\n        except ValueError:\n            pass\n        return x"
+        made = "def make():\n    return Outer(model.Part())"
+        other = _GIVEN.format(body=body, made=made)
+        after, told = fixed_among(tmp_path / str(number), source, {"outer.py": other})
+        assert ("torch._assert_async" in after) is (number == 0), told

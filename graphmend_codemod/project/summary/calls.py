@@ -13,6 +13,7 @@ from graphmend_codemod.project.summary.candidates import (
     CHOOSES_ROWS,
     DIVIDES,
     EXTREMES,
+    FILLS,
     GUESSED,
     LOG_METHODS,
     MADE_OF_NUMBERS,
@@ -60,7 +61,7 @@ _NOTED = (
     _SPECIAL_CALLS | LOG_METHODS | READS_VALUES | MARKS | MADE_OF_NUMBERS | NUMPY_NUMBERS | DIVIDES
     | CHOOSES_ROWS | REDUCES | REPLACED | ANSWERS | _MAY_BE_REFUSED | _ALL
     | {"open", "eval", "repeat_interleave", "split", "masked_select", "arange", "pad"}
-    | {"where", "roll", "array", "asarray", "map", "apply"} | _LAMBDAS | _LAYERS
+    | {"where", "roll", "array", "asarray", "map", "apply"} | _LAMBDAS | _LAYERS | FILLS
 )  # fmt: skip
 """What calls are looked at for."""
 
@@ -197,6 +198,9 @@ def _asks_of_arguments(node: ast.Call, spelled: str, last: str, body: Body) -> b
         return body.lines.asks_for_ends or _is_shifted(node) or body.lines.tests_elements
     if last in {"array", "asarray"}:
         return len(node.args) == 1 and isinstance(node.args[0], (ast.Name, ast.Subscript))
+    if last in FILLS:
+        filled = [*node.args[1:2], *(word.value for word in node.keywords if word.arg == "fill_value")]
+        return any(isinstance(each, (ast.Name, ast.Subscript, ast.Attribute, ast.Call)) for each in filled)
     if last == "roll":
         return any(isinstance(each, ast.Call) for each in _operands(node))
     if last == "pad":

@@ -120,6 +120,8 @@ OLD_SIGNATURES = frozenset({"add_", "addcmul_", "addcdiv_"})
 """Methods that take a number before their tensors in a signature that Dynamo does not know."""
 DIVIDES = frozenset({"div", "floor_divide"})
 """Functions of torch that make a tensor of two sizes."""
+FILLS = frozenset({"new_full", "full_like"})
+"""Functions that Dynamo gives the number which they fill with."""
 MARKS = frozenset({"mark_static_address", "mark_dynamic", "maybe_mark_dynamic", "mark_unbacked", "graph_break"})
 """Functions of `torch._dynamo` that Dynamo does not trace."""
 MADE_OF_NUMBERS = frozenset({"IntTensor", "LongTensor"})

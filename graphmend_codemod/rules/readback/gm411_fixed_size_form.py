@@ -11,6 +11,9 @@ counts were built, and `torch.arange(2, x.dim()).tolist()` is a range. What any 
 sizes and constants alone, in the statements before it, is counted while Dynamo traces: the statements are copied into a
 function of these integers, and a search finds that many places. Other sizes are another graph.
 
+`x.new_full(size, t)` and `torch.full_like(x, t)` read the number that `t` holds. What `x.new_empty(size)` makes is
+filled with the tensor instead, where both have one dtype and device and `t` needs no gradient.
+
 That the number is a 0-dim `int64` tensor is asked for while Dynamo traces, and so is all else that a form needs.
 `x[:, t]` is a view in eager mode, so nothing may write into it or into `x` while it is in use. `x[t] = 1` and
 `x[t] = y` become writes at an index of one element, `y` where it has the dtype and device of `x`. A negative class, for
@@ -31,7 +34,7 @@ from graphmend_codemod.rules.framework.edits import line_of, path_beside
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.numbers.fixed_forms import FixedForm, candidates, fixed_form
+from graphmend_codemod.rules.proofs.numbers.fixed_forms import OPERATORS, FixedForm, candidates, fixed_form
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
 
 rule = Rule(
@@ -51,7 +54,7 @@ rule = Rule(
 _STATEMENTS = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.Assert)
 _KNOWN = "# The size is known without reading the tensor."
 _COMMENT = "# The number stays in its tensor: to read it back would end the graph."
-_WORDS = frozenset({INDEXED, "one_hot", "roll", "tolist", "repeat_interleave", "masked_select", "nonzero", "argwhere"})
+_WORDS = frozenset({INDEXED, "one_hot", *OPERATORS})
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return)
 
 

@@ -15,9 +15,10 @@ from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
+from graphmend_codemod.rules.proofs.numbers.filled import MAKES, filled
 
 _READS = frozenset({"int", "float", "range"})
-_OPERATORS = frozenset({"roll", "tolist", "repeat_interleave", "masked_select", "nonzero", "argwhere"})
+OPERATORS = frozenset({"roll", "tolist", "repeat_interleave", "masked_select", "nonzero", "argwhere", *MAKES})
 _BUILDS = frozenset({"eye", "ones", "zeros", "full", "arange"})
 _CASTS = frozenset({"int", "float", "bool"})
 _SIGNED, _LARGEST = (ast.Add, ast.Sub, ast.Mult), frozenset({"max", "amax"})
@@ -41,7 +42,7 @@ def candidates(outline: Outline) -> list[ast.expr]:
     """What may be one of these operators, by its look alone."""
     found: list[ast.expr] | None = outline.notes.get("fixed forms")
     if found is None:
-        calls = [call for call in outline.calls if last_name(call.func) in _OPERATORS]
+        calls = [call for call in outline.calls if last_name(call.func) in OPERATORS]
         found = outline.notes["fixed forms"] = [*calls, *filter(_may_read, outline.subscripts)]
     return found
 
@@ -68,6 +69,9 @@ def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | N
         if (counted := selected_by_sizes(site, statement, node)) is not None:
             return FixedForm(node, counted.text, counted.conditions, sized=True, helpers=counted.helpers)
     if isinstance(node, ast.Call):
+        made = filled(site, node)
+        if made is not None:
+            return FixedForm(node, *made)
         return _rolled(site, node) if last_name(node.func) == "roll" else None
     assert isinstance(node, ast.Subscript)
     if isinstance(node.value, ast.Call) and last_name(node.value.func) == "one_hot":

@@ -14,7 +14,7 @@ from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.project.index.facts import ClassFacts, Home, IndexView
 
-LONGEST = 60_000
+LONGEST = 120_000
 """How many characters of a file are worth reading for a guess."""
 _MOST = 8
 _CALLS = ("forward", "__call__")
