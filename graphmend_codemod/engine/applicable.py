@@ -13,6 +13,7 @@ from graphmend_codemod.engine.never_taken import header_conditions, taken
 from graphmend_codemod.engine.other_breaks import asks_for_compiler
 from graphmend_codemod.engine.saved_masks import saved
 from graphmend_codemod.engine.scripted import scriptable
+from graphmend_codemod.engine.shadowed_names import unshadowed
 from graphmend_codemod.engine.unbound_names import bound
 from graphmend_codemod.project.index.facts import ReachedFunction
 from graphmend_codemod.rules.framework.long_loops import long_loop
@@ -34,6 +35,7 @@ def applicable(diagnostic: Diagnostic, rule: Rule, site: Site, reached: ReachedF
     diagnostic = _uncaught(
         _uncontradicted(_within_target(_without_private_names(diagnostic, site), site), site), rule, site
     )
+    diagnostic = unshadowed(diagnostic, site)
     diagnostic = outside_caches(_outside_inference(_outside_handlers(diagnostic, site), site), site)
     diagnostic = saved(_in_short_loops(bound(taken(diagnostic, site), site), site), rule, site)
     return scriptable(_asking_once(_importable(diagnostic, site), site), site)

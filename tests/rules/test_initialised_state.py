@@ -208,3 +208,32 @@ def make():
     made._parameters["done"] = nn.Parameter(torch.tensor(0.0))
     return made
 """
+
+
+_COUNTING = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(3))
+
+    def forward(self, x: torch.Tensor):
+        if x.sum() > 0:
+            self.seen = x
+        return self.seen + 1
+"""
+_COUNTS = """
+    def __setattr__(self, name, value):
+        self.__dict__["writes"] = self.__dict__.get("writes", 0) + 1
+        super().__setattr__(name, value)
+"""
+
+
+@pytest.mark.parametrize("heir", [False, True], ids=["its own", "of an heir"])
+def test_a_class_that_is_told_of_writes_gets_none_that_a_branch_skips(heir: bool) -> None:
+    assert "torch.where(" in fixed(_COUNTING)[0]
+    counting = f"{_COUNTING}\n\nclass Counting(Model):{_COUNTS}" if heir else _COUNTING + _COUNTS
+    declined(counting, because="`__setattr__` of its class may do more than write")

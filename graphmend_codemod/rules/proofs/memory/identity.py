@@ -177,6 +177,16 @@ def why_attributes_must_stay(site: Site, attributes: Iterable[str]) -> str | Non
         for path, write in site.evaluator.scope.index.writers(name):
             if write.how == "changed" and path != site.summary.path:
                 return f"`{name}` is changed in place in {path}, and `torch.where` returns a new tensor"
+    return _counted_writes(site)
+
+
+def _counted_writes(site: Site) -> str | None:
+    """Why an attribute may not be written where a branch would not write it: a method of the class is told of it."""
+    own = site.evaluator.scope.class_facts
+    index = site.evaluator.scope.index
+    family = [own, *map(index.class_facts, index.heirs(own.qualified))] if own is not None else []
+    if any(each is not None and "__setattr__" in each.methods for each in family):
+        return "`__setattr__` of its class may do more than write, and compiled code would write in any case"
     return None
 
 
