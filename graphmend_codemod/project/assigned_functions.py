@@ -55,7 +55,8 @@ class AssignedFunctions:
             return value.kind in ("call", "other") or (value.kind == "argument" and bool(value.holds))
         callee = self._index.scoped(module, module.functions.get(f"{item.qualname}.__init__"), value.spelled)
         if callee is None or self._index.class_summary(callee) is None:
-            return False
+            own = value.spelled.startswith("self.") and value.spelled.count(".") == 1
+            return own or (callee is not None and self._index.function_summary(callee) is not None)
         return not self._index.is_module(callee)
 
 

@@ -7,7 +7,7 @@ on `self` may land in any subclass of the project.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 
 from graphmend_codemod.project.assigned_functions import AssignedFunctions, HandedFunctions
 from graphmend_codemod.project.class_inference import Receivers
@@ -352,6 +352,8 @@ class Search:
             names.append(value.spelled)
         elif value.kind == "call":
             callee = self._index.scoped(module, scope, value.spelled)
+            for made in self._makes(step.own, value.spelled, callee) if called else ():
+                self._call_instance(made, step.via)
             if callee is not None and callee not in families.STOPS:
                 if value.wraps:
                     names.append(value.wraps)
@@ -361,6 +363,18 @@ class Search:
                     self._tables(callee, step.via)
         for name in names:
             self._passed(Step(module, scope or _NOWHERE, step.own, step.via), name)
+
+    def _makes(self, owner: str | None, spelled: str, callee: str | None) -> Iterator[str]:
+        """The classes, no modules, of which a function or a method of the class or a subclass makes instances."""
+        root, _, name = spelled.partition(".")
+        known = [self._index.function_summary(callee)] if callee is not None else []
+        if root == "self" and owner is not None:
+            known = [self._index.own_method(each, name) for each in sorted(self._family(owner))]
+        for module, function in filter(None, known):
+            for ref in function.refs:
+                made = self._index.scoped(module, function, ref[:-2]) if ref.endswith("()") else None
+                if made is not None and self._index.class_summary(made) and not self._index.is_module(made):
+                    yield made
 
     def _passed(self, step: Step, name: str) -> None:
         root, _, rest = name.partition(".")

@@ -123,3 +123,38 @@ def test_a_property_of_related_classes_is_followed_by_its_name(tmp_path: Path) -
     }
     found = reached_names(tmp_path, files)
     assert found == {"System.forward", "Linear.matrix", "Curved.matrix", "Filter.forward"}
+
+
+def test_what_a_method_or_a_function_makes_for_an_attribute_is_called_through_it(tmp_path: Path) -> None:
+    files = {
+        "losses.py": """
+            import torch
+            class Base:
+                def __call__(self, x): return self.prepare(x)
+                def prepare(self, x): return x
+            class Loss(Base):
+                def prepare(self, x): return x + 1
+            class Other:
+                def __call__(self, x): return x
+            class Unused:
+                def __call__(self, x): return x
+            def build(): return Other()
+        """,
+        "main.py": """
+            from torch import nn
+            from losses import Loss, Unused, build
+            class Whole(nn.Module):
+                def forward(self, x):
+                    if self.criterion is None:
+                        self.criterion = self.make()
+                    self.other = build()
+                    return self.criterion(x) + self.other(x)
+                def make(self): raise NotImplementedError
+                def unused(self): return Unused()
+            class Part(Whole):
+                def make(self): return Loss()
+        """,
+    }
+    found = reached_names(tmp_path, files)
+    assert found >= {"Base.__call__", "Base.prepare", "Loss.prepare", "Other.__call__"}
+    assert not found & {"Unused.__call__", "Whole.unused"}
