@@ -31,7 +31,8 @@ def summary(
         outlined = sum(kind_of(each) is FixStatus.OPAQUE for change in result.fixes for each in change.applied)
         done += f", {outlined} as {'an opaque operator' if outlined == 1 else 'opaque operators'}" if outlined else ""
     else:
-        done = f"Nothing to fix in {plural(result.files, 'file')}"
+        said = "Fixed nothing" if any(not each.aside for each in result.problems) else "Nothing to fix"
+        done = f"{said} in {plural(result.files, 'file')}"
     kinds = count_kinds(result.remaining)
     left = [f"{kinds[kind]} {kind.value}" for kind in (FixStatus.DECLINED, FixStatus.ADVICE) if kinds[kind]]
     if kinds[FixStatus.UNSAFE] and not unsafe_fixes:

@@ -55,6 +55,12 @@ def test_a_clean_file_stays_as_it_is(project: Path, capsys: Captured) -> None:
     assert capsys.readouterr().out == "Nothing to fix in 1 file.\n"
 
 
+def test_a_file_that_cannot_be_written_had_something_to_fix(project: Path, capsys: Captured) -> None:
+    (project / "model.py").chmod(0o444)
+    assert main(["fix", "model.py"]) == 2
+    assert capsys.readouterr().out.startswith("Fixed nothing in 1 file")
+
+
 def test_diff_can_be_applied_and_nothing_is_written(
     project: Path, before: str, after: str, capfdbinary: BinaryCaptured
 ) -> None:
