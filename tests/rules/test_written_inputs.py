@@ -129,6 +129,19 @@ JOINED = {
         "self.scale = torch.zeros(3)\n        self.remake(scale)\n        y = x * self.scale.exp()",
         "self.scale.mul_(0.5)",
     ),
+    "an argument that a loop of no rounds leaves": (
+        "made = scale\n        y = x * scale.exp()\n        for _ in self.counts[1:]:\n            made = made * 2.0",
+        "made.mul_(0.5)\n        y = y + made",
+    ),
+    "an argument that a loop ends with": (
+        "made = x * 1.0\n        y = x * scale.exp()\n        for each in self.counts:\n            made = scale",
+        "made.mul_(0.5)\n        y = y + made",
+    ),
+    "an argument where a loop is left": (
+        "made = scale\n        y = x * scale.exp()\n        for each in self.counts:\n"
+        "            if each == 0:\n                break\n            made = made * 2.0",
+        "made.mul_(0.5)\n        y = y + made",
+    ),
     "running statistics": (
         "y = x * self.scale.exp()",
         "nn.functional.batch_norm(x.expand(2, 3), self.scale, self.scale + 1, None, None, True)",
@@ -167,6 +180,11 @@ APART = {
         "self.made = self.made.exp()\n        y = y + self.made",
     ),
     "a function reads it that calls itself": ("y = x * scale.exp()", "y = y + last(scale, 2)"),
+    "a tensor that a loop makes is written": (
+        "made = scale\n        y = x * scale.exp()\n        made = y * 3.0\n"
+        "        for each in self.counts:\n            made = made * 2.0",
+        "made.mul_(0.5)\n        y = y + made",
+    ),
     "a list grows": ("found = [x]\n        y = found[0]", "found += [x]"),
 }
 

@@ -13,6 +13,7 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 
 _BLOCKS = ("body", "orelse", "finalbody")
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 class Blocks:
@@ -53,6 +54,8 @@ class Blocks:
         """
         found: list[ast.Assign | None] = []
         node: ast.AST = statement
+        if isinstance(statement, ast.While) and name in self._bound_in(statement):
+            return None  # its test is asked again behind each round
         while node in self._above:
             around, block, position = self._above[node]
             last = self._last(block[:position], name)
@@ -61,8 +64,10 @@ class Blocks:
             found += last
             if None not in last:
                 return [each for each in found if each is not None]
-            if self._is_left(around, block, name):
+            rounds = self._of_rounds(around, name) if isinstance(around, _LOOPS) else []
+            if rounds is None or self._is_bound_between(around, block, name):
                 return None
+            found += rounds
             node = around
         return found if node is self.function else None
 
@@ -78,6 +83,12 @@ class Blocks:
                 return [*found, each]
             if isinstance(each, ast.AugAssign) and name not in self._bound_in(each.value):
                 continue
+            if isinstance(each, _LOOPS):
+                rounds = self._of_rounds(each, name)
+                if rounds is None:
+                    return None
+                found += rounds
+                continue
             if not isinstance(each, ast.If) or name in self._bound_in(each.test):
                 return None
             arms = [self._last(arm, name) for arm in (each.body, each.orelse)]
@@ -88,13 +99,31 @@ class Blocks:
                 return found
         return [*found, None]
 
+    def _of_rounds(self, loop: ast.For | ast.AsyncFor | ast.While, name: str) -> list[ast.Assign | None] | None:
+        """The assignments that may be the last to bind a name in the rounds of a loop, of which there may be none.
+
+        None if that is unclear: `break` and `continue` end a round elsewhere.
+        """
+        if name not in self._bound_in(loop):
+            return []
+        head = [loop.test] if isinstance(loop, ast.While) else [loop.target, loop.iter]
+        ends = any(isinstance(part, (ast.Break, ast.Continue)) for part in walk_scope(loop))
+        if ends or any(name in self._bound_in(each) for each in (*head, *loop.orelse)):
+            return None
+        last = self._last(loop.body, name)
+        return None if last is None else [each for each in last if each is not None]
+
     def _is_left(self, around: ast.AST, block: list[ast.stmt], name: str) -> bool:
         """True where a loop, another part of a `try`, a `with` or a test may bind a name before a block begins."""
+        looped = isinstance(around, _LOOPS) and name in self._bound_in(around)
+        return looped or self._is_bound_between(around, block, name)
+
+    def _is_bound_between(self, around: ast.AST, block: list[ast.stmt], name: str) -> bool:
+        """The same, without what the rounds of a loop bind."""
         heads = [getattr(around, "test", None), *(item.optional_vars for item in getattr(around, "items", ()))]
         if any(each is not None and name in self._bound_in(each) for each in heads):
             return True
-        part = isinstance(around, ast.Try) and block is not around.body
-        return (part or isinstance(around, (ast.For, ast.AsyncFor, ast.While))) and name in self._bound_in(around)
+        return isinstance(around, ast.Try) and block is not around.body and name in self._bound_in(around)
 
     def following(self, statement: ast.stmt) -> list[ast.stmt]:
         """The statements after this one in its block."""
@@ -108,7 +137,7 @@ class Blocks:
 
     def in_loop(self, statement: ast.stmt) -> bool:
         """True when the statement stands in a loop."""
-        return self._is_inside(statement, (ast.For, ast.AsyncFor, ast.While))
+        return self._is_inside(statement, _LOOPS)
 
     def _is_inside(self, statement: ast.stmt, kinds: tuple[type[ast.stmt], ...]) -> bool:
         node: ast.AST = statement
