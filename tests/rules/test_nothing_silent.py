@@ -47,6 +47,9 @@ class Model(nn.Module):
 _FORMS = [
     "match x.shape:\n    case (a, b) if x.sum() > 0:\n        x = x + a",
     "match x.argmax().item():\n    case 0:\n        x = x + 1",
+    "kept = x[:, x[0] > 0]",
+    "kept = x[..., ~(x[0] > 0)]",
+    "kept = x[:, (x[0] > 0) & (x[0] < 1)]",
     "text = str(x)",
     "text = repr(x.mean())",
     "if x.sum() in [1.0, 2.0]:\n    x = x + 1",

@@ -207,6 +207,8 @@ def _index(part: ast.expr, body: Body) -> None:
             body.value = body.value or part.value.id.endswith(("lens", "lengths"))  # type: ignore[attr-defined]
         key = part.slice.value if type(part.slice) is ast.Constant else ""  # type: ignore[attr-defined]
         body.masked = body.masked or (isinstance(key, str) and key.endswith("mask"))
+    elif kind is ast.Compare or (kind is ast.UnaryOp and type(part.op) is ast.Invert):  # type: ignore[attr-defined]
+        body.masked = True  # `x[:, y > 0]`, `x[..., ~mask]`
     elif kind is ast.Slice:
         for bound in (part.lower, part.upper):  # type: ignore[attr-defined]
             if bound is None or type(bound) is ast.Constant:

@@ -9,7 +9,8 @@ Where the source tells how large a result is, nothing is read at all: `torch.eye
 diagonal and its inverse all but the diagonal, `repeat_interleave` makes as many rows as the list says from which its
 counts were built, and `torch.arange(2, x.dim()).tolist()` is a range. What any other mask selects that is built from
 sizes and constants alone, in the statements before it, is counted while Dynamo traces: the statements are copied into a
-function of these integers, and a search finds that many places. Other sizes are another graph.
+function of these integers, and a search finds that many places. Other sizes are another graph. A range that is
+compared with an integer, `x[:, torch.arange(n) != k]`, is a list of the integers of which the comparison is true.
 
 `x.new_full(size, t)` and `torch.full_like(x, t)` read the number that `t` holds. What `x.new_empty(size)` makes is
 filled with the tensor instead, where both have one dtype and device and `t` needs no gradient.

@@ -52,7 +52,8 @@ def _may_read(node: ast.Subscript) -> bool:
         return False
     if isinstance(node.value, ast.Call) and last_name(node.value.func) == "one_hot":
         return True
-    return any(isinstance(part, (ast.Name, ast.Subscript, ast.Call, ast.UnaryOp)) for part in elements_of(node.slice))
+    parts = elements_of(node.slice)
+    return any(isinstance(each, (ast.Name, ast.Subscript, ast.Call, ast.UnaryOp, ast.Compare)) for each in parts)
 
 
 def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | None:
@@ -68,6 +69,10 @@ def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | N
 
         if (counted := selected_by_sizes(site, statement, node)) is not None:
             return FixedForm(node, counted.text, counted.conditions, sized=True, helpers=counted.helpers)
+        from graphmend_codemod.rules.proofs.numbers.compared_ranges import selected_by_range  # a commit hook waits
+
+        if (compared := selected_by_range(site, node)) is not None:
+            return FixedForm(node, compared.text, compared.conditions, sized=True)
     if isinstance(node, ast.Call):
         made = filled(site, node)
         if made is not None:
