@@ -47,6 +47,8 @@ class Model(nn.Module):
 _FORMS = [
     "match x.shape:\n    case (a, b) if x.sum() > 0:\n        x = x + a",
     "match x.argmax().item():\n    case 0:\n        x = x + 1",
+    "found = [0] * 4\nfound[x[0].argmax()] = 1",
+    "found = [0] * 4\nkept = found[x[0].argmax()]",
     "kept = x[:, x[0] > 0]",
     "kept = x[..., ~(x[0] > 0)]",
     "kept = x[:, (x[0] > 0) & (x[0] < 1)]",

@@ -234,7 +234,8 @@ def _cast(site: Site, node: ast.Call, counts: bool) -> Untraced | None:
 
 def _indexed(site: Site, node: ast.Subscript) -> Untraced | None:
     if _picks_by_tensor(site, node):
-        advice = f"`{speculation.short(node.slice)}` may be a tensor; manually stack the list and index the stack"
+        way = "stack the list and index the stack" if isinstance(node.ctx, ast.Load) else "write into a tensor instead"
+        advice = f"`{speculation.short(node.slice)}` may be a tensor; manually {way}"
         return Untraced(node, "indexes a list with a tensor (device sync)", advice)
     if isinstance(node.ctx, ast.Del) or site.value(node.value).is_python:
         return None
@@ -292,7 +293,7 @@ def _is_bytes(site: Site, node: ast.expr) -> bool:
 def _picks_by_tensor(site: Site, node: ast.Subscript) -> bool:
     """True for `outputs[x.argmax()]`, where `outputs` is a list."""
     held = node.value
-    if not isinstance(node.ctx, ast.Load) or not isinstance(held, (ast.List, ast.Name)) or not _is_list(site, held):
+    if isinstance(node.ctx, ast.Del) or not isinstance(held, (ast.List, ast.Name)) or not _is_list(site, held):
         return False
     return not isinstance(node.slice, (ast.Slice, ast.Constant)) and seems_number(site, node.slice)
 
@@ -302,6 +303,7 @@ def _is_list(site: Site, node: ast.List | ast.Name) -> bool:
     if isinstance(node, ast.List):
         return True
     values = assigned(site, node.id)
+    values = [each.left if isinstance(each, ast.BinOp) else each for each in values]  # `[0] * n`
     return bool(values) and all(isinstance(each, (ast.List, ast.ListComp)) for each in values)
 
 
