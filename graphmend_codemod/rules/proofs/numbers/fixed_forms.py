@@ -21,6 +21,7 @@ _READS = frozenset({"int", "float", "range"})
 OPERATORS = frozenset({"roll", "tolist", "repeat_interleave", "masked_select", "nonzero", "argwhere", *MAKES})
 _BUILDS = frozenset({"eye", "ones", "zeros", "full", "arange"})
 _CASTS = frozenset({"int", "float", "bool"})
+_MAY_READ = (ast.Name, ast.Subscript, ast.Call, ast.UnaryOp, ast.Compare)
 _SIGNED, _LARGEST = (ast.Add, ast.Sub, ast.Mult), frozenset({"max", "amax"})
 _SMALLEST = -(10**9)
 
@@ -52,8 +53,7 @@ def _may_read(node: ast.Subscript) -> bool:
         return False
     if isinstance(node.value, ast.Call) and last_name(node.value.func) == "one_hot":
         return True
-    parts = elements_of(node.slice)
-    return any(isinstance(each, (ast.Name, ast.Subscript, ast.Call, ast.UnaryOp, ast.Compare)) for each in parts)
+    return any(isinstance(each, _MAY_READ) for each in elements_of(node.slice))
 
 
 def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | None:
@@ -61,8 +61,7 @@ def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | N
     if isinstance(node, ast.Call) or "eye" in site.evaluator.scope.outline.words:
         from graphmend_codemod.rules.proofs.numbers.known_sizes import of_known_size  # a commit hook waits for it
 
-        known = of_known_size(site, statement, node)
-        if known is not None:
+        if (known := of_known_size(site, statement, node)) is not None:
             return FixedForm(node, known.text, known.conditions, sized=True)
     if not _BUILDS.isdisjoint(site.evaluator.scope.outline.words):
         from graphmend_codemod.rules.proofs.numbers.counted_masks import selected_by_sizes  # a commit hook waits for it
