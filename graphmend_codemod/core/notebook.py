@@ -85,10 +85,17 @@ class Notebook:
         return self._start + "".join([*pieces, self._json[at:]]).encode()
 
 
-def _is_python(document: dict[str, dict[str, dict[str, str]]]) -> bool:
-    metadata = document.get("metadata", {})
-    named = [metadata.get("language_info", {}).get("name"), metadata.get("kernelspec", {}).get("language")]
+def _is_python(document: dict[str, object]) -> bool:
+    named = [_told(document, "language_info", "name"), _told(document, "kernelspec", "language")]
     return all(each is None or each.lower() in _LANGUAGES for each in named)
+
+
+def _told(document: dict[str, object], part: str, key: str) -> str | None:
+    """What the metadata say under two keys; None where they say nothing that is a text."""
+    found: object = document
+    for each in ("metadata", part, key):
+        found = found.get(each) if isinstance(found, dict) else None
+    return found if isinstance(found, str) else None
 
 
 def _sources(text: str) -> Iterator[tuple[int, int, int, str]]:
@@ -100,7 +107,10 @@ def _sources(text: str) -> Iterator[tuple[int, int, int, str]]:
         found = {key: at for key, at in _members(text, cell) if key in {"cell_type", "source"}}
         if "source" in found and _DECODER.raw_decode(text, found["cell_type"])[0] == "code":
             value, end = _DECODER.raw_decode(text, found["source"])
-            yield number, found["source"], end, value if isinstance(value, str) else "".join(value)
+            lines = [value] if isinstance(value, str) else value
+            if not isinstance(lines, list) or not all(isinstance(each, str) for each in lines):
+                raise ValueError(f"the source of cell {number} is no text")
+            yield number, found["source"], end, "".join(lines)
 
 
 def _members(text: str, at: int) -> Iterator[tuple[str, int]]:

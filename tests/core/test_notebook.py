@@ -87,6 +87,8 @@ def test_classes_of_the_project_are_known_in_a_cell(tmp_path: Path) -> None:
         (b'{"worksheets": []}', "it has no cells; convert it to format 4"),
         (b'{"cells": [1]}', "a `{` is missing"),
         (b"\xff", "is not a valid notebook"),
+        (b'{"cells": [{"cell_type": "code", "source": ["x", 1]}]}', "the source of cell 1 is no text"),
+        (b'{"cells": [{"cell_type": "code", "source": null}]}', "the source of cell 1 is no text"),
     ],
 )
 def test_what_is_no_notebook_is_told_in_one_line(raw: bytes, message: str) -> None:
@@ -97,6 +99,11 @@ def test_what_is_no_notebook_is_told_in_one_line(raw: bytes, message: str) -> No
 
 def test_a_notebook_in_another_language_has_no_code() -> None:
     assert Notebook(notebook("print(torch)", language_info={"name": "julia"})).text == ""
+
+
+@pytest.mark.parametrize("metadata", [{"language_info": None}, {"kernelspec": 3}, {"kernelspec": {"language": []}}])
+def test_odd_metadata_say_nothing_of_the_language(metadata: dict[str, object]) -> None:
+    assert "x = 1" in Notebook(notebook("x = 1", **metadata)).text
 
 
 @pytest.mark.parametrize("source", ["%%bash\nls", "x = !ls", "f?", "def broken(:", "a\rb"])
