@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.patterns import is_none
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.scope import walk, walk_scope
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.rule import Diagnostic
@@ -20,6 +20,7 @@ from graphmend_codemod.rules.framework.site import Site
 
 _DEEP = 4
 _CACHES = frozenset({"functools.cache", "functools.lru_cache"})
+_CHANGED = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _LIBRARIES = frozenset({"numpy", "scipy", "librosa", "pywt", "random"})
 
 
@@ -57,10 +58,23 @@ def _cached(site: Site, calls: ModuleCalls) -> Iterator[Definition]:
 
 
 def _computes(site: Site, family: Sequence[Definition]) -> bool:
-    """True for functions that make tensors, arrays or random numbers: what else there is, Dynamo computes itself."""
-    called = (part.func for each in family for part in walk_scope(each.node) if isinstance(part, ast.Call))
-    names = {site.resolve_global(each) or "" for each in called}
-    return any(torch_function(each) is not None or each.partition(".")[0] in _LIBRARIES for each in names)
+    """True for functions that make tensors, arrays, random numbers or containers.
+
+    What else there is, such as the name of a device, Dynamo computes itself and keeps in the graph.
+    """
+    parts = [part for each in family for part in walk_scope(each.node)]
+    names = {site.resolve_global(part.func) or "" for part in parts if isinstance(part, ast.Call)}
+    results = (part.value for part in parts if isinstance(part, ast.Return) and part.value is not None)
+    return any(torch_function(each) is not None or each.partition(".")[0] in _LIBRARIES for each in names) or any(
+        isinstance(part, _CHANGED) or (isinstance(part, ast.BinOp) and _reads_attribute(part))
+        for result in results
+        for part in walk(result)
+    )
+
+
+def _reads_attribute(node: ast.BinOp) -> bool:
+    """True for `layer.weight * 2`."""
+    return any(isinstance(part, ast.Attribute) for side in (node.left, node.right) for part in walk(side))
 
 
 def _reached(calls: ModuleCalls, function: Definition) -> list[Definition]:

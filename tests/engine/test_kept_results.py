@@ -46,6 +46,13 @@ def test_a_break_in_a_cached_function_keeps_its_cache(decorator: str) -> None:
     assert ["asks no cache" in (each.declined or "") for each in result.remaining] == [True]
 
 
+@pytest.mark.parametrize("result", ["[size, 2]", "{size: 2}", "size.weight * 2"])
+def test_what_somebody_may_change_later_keeps_its_cache(result: str) -> None:
+    after, _ = fixed(_source(f'logger.warning("made once")\n    return {result}'))
+
+    assert after.count("is_compiling()") == 1  # in the function beside it
+
+
 def test_what_a_cached_function_calls_is_left_alone_too() -> None:
     declined(_source("return drawn(size) * 2"), because="would compute `noise` in each call")
 
