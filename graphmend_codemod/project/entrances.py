@@ -17,7 +17,10 @@ _PLAIN = frozenset({"abc.ABC", "builtins.object", "typing.Generic"})
 """Classes outside the project that say nothing of what those are for that inherit from them."""
 
 _OF_OTHER_THINGS = frozenset(
-    {*sys.stdlib_module_names, "torch", "numpy", "typing_extensions", "tensorflow", "keras", "flax", "jax", "triton"}
+    {*sys.stdlib_module_names, "torch", "numpy", "typing_extensions", "triton"}
+    | set(
+        "tensorflow keras flax jax haiku equinox chainer chainerx mxnet paddle mindspore oneflow mlx tinygrad".split()
+    )
 )
 """Packages whose classes are no modules, but for those that are known to be."""
 

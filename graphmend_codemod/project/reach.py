@@ -20,6 +20,7 @@ from graphmend_codemod.project.subclasses import Subclasses
 from graphmend_codemod.project.summary.candidates import TENSORS
 from graphmend_codemod.project.summary.quiet import AWAITED
 from graphmend_codemod.project.summary.records import FunctionSummary, Value
+from graphmend_codemod.project.summary.results import MAKES
 from graphmend_codemod.project.wrappers import wrappers
 
 _CONSTRUCTION = ("__init__", "__post_init__", "__new__", "__enter__", "__exit__")
@@ -365,14 +366,14 @@ class Search:
             self._passed(Step(module, scope or _NOWHERE, step.own, step.via), name)
 
     def _makes(self, owner: str | None, spelled: str, callee: str | None) -> Iterator[str]:
-        """The classes, no modules, of which a function or a method of the class or a subclass makes instances."""
+        """The classes, no modules, of which a function or a method of the class or a subclass returns instances."""
         root, _, name = spelled.partition(".")
         known = [self._index.function_summary(callee)] if callee is not None else []
         if root == "self" and owner is not None:
             known = [self._index.own_method(each, name) for each in sorted(self._family(owner))]
         for module, function in filter(None, known):
-            for ref in function.refs:
-                made = self._index.scoped(module, function, ref[:-2]) if ref.endswith("()") else None
+            for each in (name.removeprefix(MAKES) for name in function.returned if name.startswith(MAKES)):
+                made = self._index.scoped(module, function, each)
                 if made is not None and self._index.class_summary(made) and not self._index.is_module(made):
                     yield made
 

@@ -286,6 +286,7 @@ def test_forward_of_a_class_with_a_base_of_another_library_is_traced(tmp_path: P
         tmp_path,
         """
         import enum
+        import chainer
         from elsewhere.models import Base
         from torch.nn.modules.loss import _WeightedLoss
         from torch.autograd import Function
@@ -299,6 +300,8 @@ def test_forward_of_a_class_with_a_base_of_another_library_is_traced(tmp_path: P
             @staticmethod
             def forward(ctx, x): return x
         class Kind(enum.Enum):
+            def forward(self, x): return x
+        class Chain(chainer.Chain):
             def forward(self, x): return x
         """,
     )

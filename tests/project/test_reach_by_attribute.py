@@ -132,17 +132,19 @@ def test_what_a_method_or_a_function_makes_for_an_attribute_is_called_through_it
             class Base:
                 def __call__(self, x): return self.prepare(x)
                 def prepare(self, x): return x
-            class Loss(Base):
+            class v2Loss(Base):
                 def prepare(self, x): return x + 1
             class Other:
                 def __call__(self, x): return x
             class Unused:
                 def __call__(self, x): return x
-            def build(): return Other()
+            def build():
+                Unused()
+                return Other()
         """,
         "main.py": """
             from torch import nn
-            from losses import Loss, Unused, build
+            from losses import Base, v2Loss, Unused, build
             class Whole(nn.Module):
                 def forward(self, x):
                     if self.criterion is None:
@@ -152,9 +154,9 @@ def test_what_a_method_or_a_function_makes_for_an_attribute_is_called_through_it
                 def make(self): raise NotImplementedError
                 def unused(self): return Unused()
             class Part(Whole):
-                def make(self): return Loss()
+                def make(self): return v2Loss() if self.training else Base()
         """,
     }
     found = reached_names(tmp_path, files)
-    assert found >= {"Base.__call__", "Base.prepare", "Loss.prepare", "Other.__call__"}
+    assert found >= {"Base.__call__", "Base.prepare", "v2Loss.prepare", "Other.__call__"}
     assert not found & {"Unused.__call__", "Whole.unused"}

@@ -25,7 +25,7 @@ from graphmend_codemod.project.summary.check_functions import CHECKS
 from graphmend_codemod.project.summary.computing import COMPUTES
 from graphmend_codemod.project.summary.quiet import LOUD, MAKES_LOGGER
 from graphmend_codemod.project.summary.records import ClassSummary, FunctionSummary, Value, Write
-from graphmend_codemod.project.summary.results import GIVES
+from graphmend_codemod.project.summary.results import GIVES, MAKES
 from graphmend_codemod.project.swallowing import function_swallows
 
 _LOOKED_UP = re.compile(r"\btorch\.(?:compiler|_dynamo)\b.*\bis_(?:dynamo_)?compiling\b")
@@ -249,7 +249,8 @@ class ProjectIndex(Definitions):
 
     def _says_compiling(self, module: Module, function: FunctionSummary) -> bool:
         answers = [name for name in function.returned if name.endswith("()")]
-        if not answers or any(name not in ("True", "False") and name not in answers for name in function.returned):
+        others = {name for name in function.returned if not name.startswith(MAKES)} - {"True", "False", *answers}
+        if not answers or others:
             return False
         if "True" in function.returned or function.owner:
             return False

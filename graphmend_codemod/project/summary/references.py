@@ -20,7 +20,7 @@ from graphmend_codemod.project.summary.numbers import takes_tensor
 from graphmend_codemod.project.summary.python_attributes import Held
 from graphmend_codemod.project.summary.quiet import AWAITED, LOUD, MAKES_LOGGER
 from graphmend_codemod.project.summary.records import FunctionSummary
-from graphmend_codemod.project.summary.results import GIVES
+from graphmend_codemod.project.summary.results import GIVES, MAKES
 from graphmend_codemod.project.summary.spelling import dotted
 from graphmend_codemod.project.summary.walking import walk
 
@@ -232,6 +232,7 @@ def _returned(returned: dict[str, None], inner: set[str]) -> tuple[str, ...]:
         names += returned
     marks = (COUNT, TENSORS, COMPUTES, LOUD, SWALLOWS, PASSES_ON, AWAITED, MARKS_CONSTANT, MAKES_OPERATOR, MAKES_LOGGER)
     names += [mark for mark in returned if mark in marks or mark.startswith((CHECKS, GIVES, THROUGH))]
+    names += [f"{MAKES}{name[:-2]}" for name in returned if name.endswith("()") and name[:-2] not in inner]
     return tuple(names)
 
 

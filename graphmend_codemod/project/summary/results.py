@@ -14,6 +14,8 @@ from graphmend_codemod.analysis import torch_api
 
 GIVES = "gives "
 """How a summary notes it: `gives mask:labels`, or `gives tensor:` where that depends on no parameter."""
+MAKES = "makes "
+"""How a summary notes, with its name, a class of which a function returns what it makes: `return Loss(size)`."""
 _LONGEST = 40
 _STEPS = 8
 _MASK, _TENSOR = "mask", "tensor"
