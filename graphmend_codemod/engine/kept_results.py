@@ -21,6 +21,7 @@ from graphmend_codemod.rules.framework.site import Site
 _DEEP = 4
 _CACHES = frozenset({"functools.cache", "functools.lru_cache"})
 _CHANGED = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+_PLAIN = frozenset({"bool", "int", "float", "str", "bytes", "tuple", "Tuple", "Optional", "None"})
 _LIBRARIES = frozenset({"numpy", "scipy", "librosa", "pywt", "random"})
 
 
@@ -64,12 +65,31 @@ def _computes(site: Site, family: Sequence[Definition]) -> bool:
     """
     parts = [part for each in family for part in walk_scope(each.node)]
     names = {site.resolve_global(part.func) or "" for part in parts if isinstance(part, ast.Call)}
-    results = (part.value for part in parts if isinstance(part, ast.Return) and part.value is not None)
-    return any(torch_function(each) is not None or each.partition(".")[0] in _LIBRARIES for each in names) or any(
-        isinstance(part, _CHANGED) or (isinstance(part, ast.BinOp) and _reads_attribute(part))
-        for result in results
-        for part in walk(result)
+    if any(torch_function(each) is not None or each.partition(".")[0] in _LIBRARIES for each in names):
+        return True
+    return any(
+        isinstance(part, _CHANGED) or (not _says_plain(each) and isinstance(part, ast.BinOp) and _reads_attribute(part))
+        for each in family
+        for result in walk_scope(each.node)
+        if isinstance(result, ast.Return) and result.value is not None
+        for part in _made_of(result.value)
     )
+
+
+def _says_plain(function: Definition) -> bool:
+    """True for `-> str` and `-> tuple[int, int]`."""
+    returns = function.node.returns
+    words = [part for part in walk(returns) if isinstance(part, ast.Name)] if returns is not None else []
+    return bool(words) and all(word.id in _PLAIN for word in words)
+
+
+def _made_of(node: ast.AST) -> Iterator[ast.AST]:
+    """The parts of a result, but for those that are only asked: `kind in ["GPU", "CUDA"]` is True or False."""
+    if isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
+        return
+    yield node
+    for part in ast.iter_child_nodes(node):
+        yield from _made_of(part)
 
 
 def _reads_attribute(node: ast.BinOp) -> bool:

@@ -64,10 +64,17 @@ def test_a_message_that_is_sent_once_leaves_the_graph(body: str) -> None:
     assert fixed(source)[0].count("is_compiling()") == 2
 
 
-def test_numbers_that_a_cached_function_finds_are_constants_anyway() -> None:
-    source = _source('logger.warning("looked up")\n    return size > 2')
+@pytest.mark.parametrize("result", ["size > 2", "size in [1, 2]", "not [size]"])
+def test_numbers_that_a_cached_function_finds_are_constants_anyway(result: str) -> None:
+    source = _source(f'logger.warning("looked up")\n    return {result}')
 
     assert fixed(source)[0].count("is_compiling()") == 2
+
+
+def test_a_function_that_says_that_it_gives_text_may_be_traced() -> None:
+    source = _source('logger.warning("looked up")\n    return str(size.real) + "."')
+    assert fixed(source)[0].count("is_compiling()") == 1
+    assert fixed(source.replace("noise(size: int):", "noise(size: int) -> str:"))[0].count("is_compiling()") == 2
 
 
 def test_another_cached_function_of_the_file_changes_nothing() -> None:
