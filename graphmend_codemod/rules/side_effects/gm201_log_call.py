@@ -7,7 +7,8 @@ Loggers are what `logging.getLogger` gives, subclasses of `logging.Logger` and `
 of the project return that make nothing else, in any file, and loguru's `logger`; `rank_zero_warn` and its like of
 Lightning and torchmetrics are calls of this kind as well. A method that a class of the project defines itself has to do
 nothing but log: one that counts its calls is left alone. Handlers and filters do not run for a message that is left
-out.
+out, callers that record messages (`contextlib.redirect_stdout`, `warnings.catch_warnings(record=True)`) get none, and
+what another file assigns over `print` or a method of the logger is not called.
 
 Under `torch.compile` the call is left out: it stands under `not torch.compiler.is_compiling()`, added to the test of
 the `if` that holds nothing else where that fits the line. Calls that follow each other share one guard, and a file that
