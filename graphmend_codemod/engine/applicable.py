@@ -8,7 +8,6 @@ import re
 from graphmend_codemod.analysis import gradients, torch_api
 from graphmend_codemod.analysis.scope import Scope, walk_scope
 from graphmend_codemod.core.findings import CompilePath, Edit, Original
-from graphmend_codemod.engine.kept_results import outside_caches
 from graphmend_codemod.engine.never_taken import header_conditions, taken
 from graphmend_codemod.engine.other_breaks import asks_for_compiler
 from graphmend_codemod.engine.saved_masks import saved
@@ -36,7 +35,7 @@ def applicable(diagnostic: Diagnostic, rule: Rule, site: Site, reached: ReachedF
         _uncontradicted(_within_target(_without_private_names(diagnostic, site), site), site), rule, site
     )
     diagnostic = unshadowed(diagnostic, site)
-    diagnostic = outside_caches(_outside_inference(_outside_handlers(diagnostic, site), site), site)
+    diagnostic = _outside_inference(_outside_handlers(diagnostic, site), site)
     diagnostic = saved(_in_short_loops(bound(taken(diagnostic, site), site), site), rule, site)
     return scriptable(_asking_once(_importable(diagnostic, site), site), site)
 

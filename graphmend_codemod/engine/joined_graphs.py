@@ -15,16 +15,22 @@ from graphmend_codemod.rules.framework.site import Site
 
 
 def first_with_right_gradients(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Diagnostic] | None:
-    """What speaks for a site (`first_of`), without fixes in whose graph gradients would be wrong.
+    """What speaks for a site (`first_of`), without fixes in whose graph gradients would be wrong, or a cache be lost.
 
     In the place of such a fix: the same for code that runs without gradients, the fix of another rule, or the reason.
     """
     first: tuple[Rule, Diagnostic] | None = None
     while (found := first_of(site, asked)) is not None and found[1].edit is not None:
         rule, diagnostic = found
-        from graphmend_codemod.rules.proofs.gradients.unrecorded import is_around  # a commit hook waits for them
+        from graphmend_codemod.engine.kept_results import outside_caches  # a commit hook waits for them
+        from graphmend_codemod.rules.proofs.gradients.unrecorded import is_around
         from graphmend_codemod.rules.proofs.memory.written_inputs import spoiled
 
+        outside = outside_caches(diagnostic, site)
+        if outside.edit is None:
+            first = first or (rule, outside)
+            asked = [each for each in asked if each[0] is not rule]
+            continue
         edit = found[1].edit
         written = spoiled(site, whole=edit.whole, copied=edit.copies, repeats=edit.repeats)
         if written is None:
