@@ -96,6 +96,7 @@ def test_values_for_which_it_is_not_the_same_are_left_to_the_author(given: str) 
         "y = t.mean()\n        x = x + torch.full_like(x, y, memory_format=torch.preserve_format)",
         "y = t.mean()\n        x = x + x.new_full((), y, requires_grad=True)",
         "y = t.mean()\n        x = x + self.full_like(x, y)",
+        "y = t.mean()\n        x = x + torch.full_like(x, y, device='cpu')",
     ],
 )
 def test_numbers_and_what_cannot_be_filled_are_no_such_place(body: str) -> None:

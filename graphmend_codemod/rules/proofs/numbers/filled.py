@@ -13,7 +13,7 @@ from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
-MAKES = {"new_full": "new_empty", "full_like": "empty_like"}
+_EMPTY = {"new_full": "new_empty", "full_like": "empty_like"}
 """Functions that Dynamo gives the number itself, and those of the same size that need none. It fills what `torch.full`
 makes with the tensor."""
 _UNKNOWN = frozenset({"layout", "pin_memory", "memory_format", "requires_grad", "out"})
@@ -33,7 +33,7 @@ def filled(site: Site, call: ast.Call) -> tuple[str, tuple[str, ...]] | None:
     to eager mode, where one that does not fit raises; so is one that needs a gradient, for which it raises as well.
     """
     name = last_name(call.func)
-    filling = _filling(site, call) if name in MAKES else None
+    filling = _filling(site, call) if name in _EMPTY else None
     if filling is None or not _may_be_tensor(site, filling.value):
         return None
     tensor, value, words = filling
@@ -51,7 +51,7 @@ def filled(site: Site, call: ast.Call) -> tuple[str, tuple[str, ...]] | None:
     kept = [each for each in call.args if each is not value]
     texts = [*map(site.text, kept), *(f"{each}={site.text(node)}" for each, node in words.items() if node is not value)]
     owner = x if name == "new_full" else site.torch
-    return f"{owner}.{MAKES[name]}({', '.join(texts)}).fill_({t})", (*conditions, f"not {t}.requires_grad")
+    return f"{owner}.{_EMPTY[name]}({', '.join(texts)}).fill_({t})", (*conditions, f"not {t}.requires_grad")
 
 
 def _filling(site: Site, call: ast.Call) -> _Filling | None:
@@ -60,6 +60,8 @@ def _filling(site: Site, call: ast.Call) -> _Filling | None:
     given = list(call.args)
     if None in words or not _UNKNOWN.isdisjoint(words) or any(isinstance(each, ast.Starred) for each in given):
         return None
+    if isinstance(words.get("device"), ast.Constant):
+        return None  # no device is equal to its text
     method = last_name(call.func) == "new_full"
     if method:
         tensor = call.func.value if isinstance(call.func, ast.Attribute) else None

@@ -12,13 +12,14 @@ from graphmend_codemod.analysis.scope import Outline, children, dotted, paramete
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import INT64
 from graphmend_codemod.core.findings import Helper
+from graphmend_codemod.project.summary.candidates import FILLS
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
-from graphmend_codemod.rules.proofs.numbers.filled import MAKES, filled
+from graphmend_codemod.rules.proofs.numbers.filled import filled
 
 _READS = frozenset({"int", "float", "range"})
-OPERATORS = frozenset({"roll", "tolist", "repeat_interleave", "masked_select", "nonzero", "argwhere", *MAKES})
+OPERATORS = frozenset({"roll", "tolist", "repeat_interleave", "masked_select", "nonzero", "argwhere", *FILLS})
 _BUILDS = frozenset({"eye", "ones", "zeros", "full", "arange"})
 _CASTS = frozenset({"int", "float", "bool"})
 _MAY_READ = (ast.Name, ast.Subscript, ast.Call, ast.UnaryOp, ast.Compare)
