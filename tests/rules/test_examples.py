@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -90,7 +91,9 @@ def _unsafe(rule: Rule) -> bool:
     return rule.safety is Safety.UNSAFE
 
 
+@cache
 def _fixed(rule: Rule, example: Example) -> str:
+    """The fixed text, for both tests of the example."""
     before = embedded(example.before, example.setup)
     after, result = fixed(before, select=(rule.code,), unsafe_fixes=_unsafe(rule), opaque=rule.safety is Safety.OPAQUE)
     assert {finding.code for fix in result.fixes for finding in fix.applied} == {rule.code}, _why_idle(rule, before)

@@ -253,7 +253,7 @@ def _cotangent(number: int, output: torch.Tensor) -> torch.Tensor:
 
 def _forget_loggers() -> None:
     known = logging.Logger.manager.loggerDict
-    for name in [name for name in known if name.startswith(SUBJECT) and name.partition(".")[0] == SUBJECT]:
+    for name in [name for name in known if name[: len(SUBJECT)] == SUBJECT and name.partition(".")[0] == SUBJECT]:
         del known[name]
     for method in vars(logging.Logger).values():
         if hasattr(method, "cache_clear"):

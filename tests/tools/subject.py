@@ -65,12 +65,17 @@ def evaluate(expression: str, module: types.ModuleType) -> tuple[tuple[Any, ...]
     Names are those of `module`, and `torch`, `nan`, `inf`.
     """
     names: dict[str, Any] = {"torch": torch, "nan": float("nan"), "inf": float("inf"), **vars(module)}
-    value = eval(expression, names)
+    value = eval(_expression(expression), names)
     if isinstance(value, dict):
         return (), value
     if isinstance(value, tuple):
         return value, {}
     return (value,), {}
+
+
+@lru_cache(maxsize=64)
+def _expression(text: str) -> types.CodeType:
+    return compile(text.strip(), "<string>", "eval", dont_inherit=True)
 
 
 def mapped(value: Any, function: Transform) -> Any:

@@ -144,7 +144,7 @@ def _own_attributes(config: Any) -> set[str]:
     """What the class adds to the common base, and what it sets otherwise."""
     from transformers.configuration_utils import PretrainedConfig
 
-    common = vars(PretrainedConfig())  # type: ignore[no-untyped-call]
+    common = vars(PretrainedConfig())
     return {name for name, value in vars(config).items() if name not in common or common[name] != value}
 
 

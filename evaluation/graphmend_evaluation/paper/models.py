@@ -257,13 +257,15 @@ def _clips(longer: list[bool]) -> Inputs:
 def _bart() -> nn.Module:
     from transformers import BartConfig, BartForConditionalGeneration
 
-    return BartForConditionalGeneration(BartConfig(**_SEQ2SEQ)).eval()
+    model: nn.Module = BartForConditionalGeneration(BartConfig(**_SEQ2SEQ)).eval()
+    return model
 
 
 def _marian() -> nn.Module:
     from transformers import MarianConfig, MarianMTModel
 
-    return MarianMTModel(MarianConfig(**_SEQ2SEQ, pad_token_id=0, decoder_start_token_id=0)).eval()
+    model: nn.Module = MarianMTModel(MarianConfig(**_SEQ2SEQ, pad_token_id=0, decoder_start_token_id=0)).eval()
+    return model
 
 
 def _phi3() -> nn.Module:
@@ -279,4 +281,5 @@ def _phi3() -> nn.Module:
         eos_token_id=2,
         rope_scaling=rotary,
     )
-    return Phi3ForCausalLM(config).eval()
+    model: nn.Module = Phi3ForCausalLM(config).eval()
+    return model
