@@ -128,6 +128,8 @@ def test_where_other_code_runs_the_fix_is_unsafe() -> None:
         (("z = x.clone().requires_grad_()", "h = z + 1", "y = self.net(h)", "{} + h"), "`h` is used behind"),
         (("z = x.clone().requires_grad_()", "y = self.net(z)", "y.sum().backward()", "{}"), "is another gradient"),
         (("z = x.clone().requires_grad_()", "y = self.net(z)", "y = y.add_(1)", "{}"), "cannot be moved"),
+        (("z = x.clone().requires_grad_()", "y = Own.apply(z)", "{}"), "may have its own gradient"),
+        (("z = x.clone().requires_grad_()", "own = Own", "y = own.apply(z)", "{}"), "may have its own gradient"),
         (("h = x", "z = x.clone().requires_grad_()", "h = h + z", "y = self.net(h)", "{}"), "is bound again"),
         (("z = (x + 1).requires_grad_()", "y = self.net(z)", "{}"), "does not get a new tensor"),
     ],

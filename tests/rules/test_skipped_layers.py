@@ -183,6 +183,25 @@ def test_a_layer_that_changes_the_shape_stops_the_compilation() -> None:
             """,
             "would run in place of the layer",
         ),
+        *(
+            (
+                f"""
+        kept = []
+        for layer in self.layers:
+            if torch.rand([]) < self.layerdrop:
+                continue
+            {statement}
+            x = x * 2
+            """,
+                "would change the same where the layer is skipped",
+            )
+            for statement in (
+                "kept.append(layer(x)[0])",
+                "self.ran = layer(x)[0]",
+                "x += layer(x)[0]",
+                "x = x.add_(layer(x)[0])",
+            )
+        ),
         (
             """
         for layer in self.layers:
@@ -237,7 +256,7 @@ def test_a_layer_that_changes_the_shape_stops_the_compilation() -> None:
         for layer in self.layers:
             if torch.rand([]) < self.layerdrop:
                 continue
-            self.layerdrop = self.layerdrop / 2
+            unused = layer(x)[0]
             """,
             "no tensor that the layer gives is read later",
         ),

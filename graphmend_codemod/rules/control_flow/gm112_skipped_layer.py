@@ -13,12 +13,13 @@ these:
 - **What a layer does on its way.** Its running statistics, caches and attributes change although it is skipped, its
   hooks run, and numbers are drawn for its dropout, after which all numbers differ from eager mode's. A layer that
   writes into its input changes what is kept. Where numbers overflow in a layer that is skipped, its gradient may be
-  NaN.
+  NaN, and with it those of what comes before it.
 - **Time.** The layer takes the time that skipping it would save.
 
 The distribution of what the model gives is that of eager mode, and the number is drawn once for each layer as in eager
 mode. What follows the layer has to be the same in both cases: collections of attentions and other flags are asked for
-in the header, and for another configuration the author's code runs, and breaks the graph as before. A layer that gives
+in the header, and for another configuration the author's code runs, and breaks the graph as before. A statement there
+that changes more than names (`kept.append(x)`, `self.ran = n`, `x += layer(x)`) is a reason not to. A layer that gives
 a tensor of another shape or dtype than it was given stops the compilation with an AssertionError.
 
 Measured with Inductor and AdamW (12 layers of width 128, 8 x 64 tokens, a bound of 0.1, one thread of a machine with

@@ -12,8 +12,9 @@ another tensor. Statements between compute one result from it, and change nothin
 counterpart. `x.requires_grad_()` on a tensor that was handed in changes what the caller holds, and is left alone.
 Layers that are not torch's own, that have hooks, work in place, or change buffers as they train (batch norm) are told
 apart while tracing, and break the graph as before: they may keep what they compute, or write into the leaf, which ends
-compiled code with an error. Where other code than that of layers and of torch runs between, it may do so unseen: there
-it is an unsafe fix.
+compiled code with an error. A `torch.autograd.Function` between (`Own.apply(x)`) is left alone: Dynamo would leave
+the gradient out that it defines. Where other code than that of layers and of torch runs between, it may do all that
+unseen: there it is an unsafe fix.
 """
 
 from __future__ import annotations
@@ -188,6 +189,8 @@ class _Gradient:
             in_place = isinstance(part, ast.Attribute) and word.endswith("_") and not word.endswith("__")
             if isinstance(part, _LEAVES) or changes or in_place or word in {"super", "__class__", "locals"}:
                 raise NotProven(f"`{speculation.short(part)}` cannot be moved into a function of `{self._input}`")
+            if isinstance(part, ast.Attribute) and part.attr == "apply":
+                raise NotProven(f"`{speculation.short(part)}` may have its own gradient, which Dynamo would leave out")
         names = sorted(name for name in bound - {self._input} if reads_before_writing(between, name))
         if names or self._input in bound:
             raise NotProven(f"`{names[0] if names else self._input}` is bound again behind the leaf")

@@ -19,6 +19,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.deciding_operands import flag_text, is_guard, is_number, only_tested
 from graphmend_codemod.rules.proofs.conditions.random_draws import draw_of, is_draw, unwrapped
+from graphmend_codemod.rules.proofs.memory.handed_functions import is_method_in_place
 
 _LEAVES = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Continue, ast.Global, ast.Nonlocal)
 _ROUNDS = 8
@@ -134,6 +135,8 @@ class _Region:
                 continue
             outcome = short_ones[0]
             run, idle = paths[not outcome], paths[outcome]
+            if self._acts(run):
+                continue
             kept = self._kept(run, idle)
             if kept is not None:
                 return Ways(self.drawn, self.statements, run.first, run.rest, self._asked(run), kept, outcome)
@@ -156,6 +159,17 @@ class _Region:
             other = min((path.rest for path in paths.values()), key=len)
             what = short(other[0].statement) if other else "nothing"
             raise NotProven(f"`{what}` would run in place of the layer; manually select the results with `torch.where`")
+
+    def _acts(self, run: _Path) -> bool:
+        """Ask that what changes more than names is not done: `if output_attentions: kept.append(x)`."""
+        for statement in (each.statement for each in run.rest):
+            effect = next((node for node in walk(statement) if _changes_more(node)), None)
+            if effect is not None and isinstance(statement, ast.If):
+                self.assume(statement.test, False)
+                return True
+            if effect is not None:
+                raise NotProven(f"`{short(effect)}` would change the same where the layer is skipped")
+        return False
 
     def _kept(self, run: _Path, idle: _Path) -> list[str] | None:
         """The names that hold another tensor behind the layer; None where a flag more is asked for."""
@@ -314,6 +328,13 @@ class _Path:
             for each, truth in zip(operands, truths, strict=True)
         ]
         return all(truths) if neutral else any(truths)
+
+
+def _changes_more(node: ast.AST) -> bool:
+    """True for `kept.append(x)`, `self.ran = n`, `x += layer(x)`, `x.add_(layer(x))`: a select does not undo them."""
+    if isinstance(node, (ast.Attribute, ast.Subscript)):
+        return not isinstance(node.ctx, ast.Load) or (isinstance(node, ast.Attribute) and is_method_in_place(node.attr))
+    return isinstance(node, (ast.Expr, ast.AugAssign, ast.Delete))
 
 
 def _is_constant(statement: ast.Assign) -> bool:

@@ -95,6 +95,7 @@ _UNIQUE_IN_GRAPH = '''
 def _unique_in_graph(x, sorted=True, return_inverse=False, return_counts=False, dim=None, consecutive=False):
     """`torch.unique(x)` in a form that torch.compile keeps in one graph. Eager mode has no gradient for it."""
     plain = isinstance(x, {torch}.Tensor) and (dim is None or x.dim() > 0)
+    plain = plain and {torch}.autograd.forward_ad._current_level < 0  # nor a derivative ahead
     if not plain or ({torch}.is_grad_enabled() and x.requires_grad):
         asked = {{"return_inverse": return_inverse, "return_counts": return_counts, "dim": dim}}
         return {torch}.unique_consecutive(x, **asked) if consecutive else {torch}.unique(x, sorted, **asked)
@@ -129,6 +130,7 @@ _BINCOUNT_IN_GRAPH = '''
 def _bincount_in_graph(x, weights=None, minlength=0):
     """`torch.bincount(x)` in a form that torch.compile keeps in one graph. Eager mode has no gradient for it."""
     plain = isinstance(x, {torch}.Tensor) and x.dim() == 1
+    plain = plain and {torch}.autograd.forward_ad._current_level < 0  # nor a derivative ahead
     if not plain or ({torch}.is_grad_enabled() and weights is not None and weights.requires_grad):
         return {torch}.bincount(x, weights, minlength)
     return _bincount_as_operator(x, weights, minlength)

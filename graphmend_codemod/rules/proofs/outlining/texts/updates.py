@@ -8,6 +8,8 @@ def _fits_an_update(owner, tensors: tuple, others: tuple, *given) -> bool:
     held = [getattr(owner, name) for name in tensors]
     tensor, plain = (torch.Tensor, torch.nn.Parameter), (int, float, bool, str, type(None), torch.dtype, torch.device)
     found = [*held, *(each for each in given if type(each) in tensor)]
+    if torch.autograd.forward_ad._current_level >= 0:
+        return False  # an operator would drop forward-mode derivatives
     if torch.compiler.is_exporting() or not all(type(each) in tensor and not each.is_meta for each in found):
         return False  # the operator finds the module by a number, which no other process knows, and needs data
     if sum(each.numel() for each in held) > (2**18 if held[0].device.type == "cpu" else 2**24):
