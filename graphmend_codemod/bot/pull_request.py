@@ -29,6 +29,7 @@ from graphmend_codemod.migrate.migration import MigrationError
 from graphmend_codemod.migrate.outcome import NOTHING_DONE, Migration
 from graphmend_codemod.migrate.saved import Earlier
 from graphmend_codemod.repository.checkout import SPARSE
+from graphmend_codemod.repository.commits import is_branch_name
 from graphmend_codemod.repository.git import Git, RepositoryError
 
 Progress = Callable[[str], None]
@@ -213,7 +214,7 @@ class _Run:
 
     def _require_usable_branch(self) -> None:
         name = self._branch
-        if name.startswith("-") or not self._git.succeeds("check-ref-format", f"refs/heads/{name}"):
+        if not is_branch_name(self._git, name):
             raise SettingsError(f"{name!r} is not a name that git allows for a branch; choose another with --branch")
         if name in {self._base, self._project.default_branch}:
             raise SettingsError(f"branch {name} is where pull requests go to; choose another with --branch")

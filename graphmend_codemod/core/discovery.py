@@ -133,7 +133,7 @@ def discover(paths: Sequence[Path], settings: Settings) -> Discovered:
     problems: list[Problem] = []
     named = bool(paths)
     for path in paths or [Path(root)]:
-        absolute = os.path.abspath(path)
+        absolute = _by_its_own_name(os.path.abspath(path), root)
         relative = relative_path(absolute, root)
         if os.path.isdir(absolute):
             named = False
@@ -179,6 +179,15 @@ def relative_path(absolute: str, root: str) -> str:
     prefix = os.path.join(root, "")
     inside = absolute[len(prefix) :] if absolute.startswith(prefix) else os.path.relpath(absolute, root)
     return inside.replace(os.sep, "/")
+
+
+def _by_its_own_name(path: str, root: str) -> str:
+    """A path that linked folders lead to, as the project has it without them: one file is looked at once."""
+    folder, name = (path, "") if os.path.isdir(path) else os.path.split(path)
+    inside = relative_path(os.path.realpath(folder), os.path.realpath(root))
+    if inside == ".." or inside.startswith("../"):
+        return path
+    return os.path.normpath(os.path.join(root, inside, name))
 
 
 def _below(folder: str, root: str, vendored: bool) -> Iterator[str]:

@@ -21,10 +21,17 @@ class Changes:
     files: Mapping[str, bytes]
 
 
+def is_branch_name(git: Git, name: str) -> bool:
+    """True for a name that `git branch` would take: `HEAD` may be a reference, and no branch."""
+    if name.startswith("-") or not git.succeeds("check-ref-format", f"refs/heads/{name}"):
+        return False
+    return git.succeeds("check-ref-format", "--branch", name)
+
+
 def require_new_branch(checkout: Checkout, name: str) -> None:
     """Raise `RepositoryError` when a branch cannot be made by this name."""
     git = checkout.git
-    if name.startswith("-") or not git.succeeds("check-ref-format", f"refs/heads/{name}"):
+    if not is_branch_name(git, name):
         raise RepositoryError(f"{name!r} is not a name that git allows for a branch; choose another with --branch")
     if git.succeeds("show-ref", "--verify", "--quiet", f"refs/heads/{name}"):
         raise RepositoryError(

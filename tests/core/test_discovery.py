@@ -123,6 +123,17 @@ def test_a_named_link_means_its_target(tmp_path: Path) -> None:
     assert [(each.path, "out of the project" in each.message) for each in problems] == [("away.py", True)]
 
 
+def test_a_file_that_linked_folders_lead_to_is_named_once(tmp_path: Path) -> None:
+    root = write(tmp_path / "root", ["pkg/a.py"])
+    write(tmp_path / "outside", ["b.py"])
+    (root / "twin").symlink_to(root / "pkg", target_is_directory=True)
+    (root / "pkg" / "loop").symlink_to(root, target_is_directory=True)
+    (root / "away").symlink_to(tmp_path / "outside", target_is_directory=True)
+    again = (root / "twin" / "a.py", root / "pkg" / "loop" / "pkg" / "a.py", root / "twin", root / "pkg" / "a.py")
+    assert found(root, *again) == ["pkg/a.py"]
+    assert found(root, root / "away" / "b.py") == ["away/b.py"]
+
+
 @pytest.mark.parametrize(
     ("pattern", "left"),
     [

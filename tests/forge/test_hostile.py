@@ -79,6 +79,7 @@ def test_a_pyproject_that_is_a_symbolic_link_is_not_followed(hub: Hub, tmp_path:
         ('api-url = "http://evil.example"', "has no setting `api-url`"),
         ('title = "${sites.__class__}"', "title may contain"),
         ('branch = "--force"', "not a name that git allows"),
+        ('branch = "HEAD"', "not a name that git allows"),
         ('branch = "main"', "is where pull requests go to"),
         ('base = "-x"', "has no branch -x"),
     ],

@@ -73,7 +73,7 @@ def test_commits_alone_make_no_branch(repository: Repository) -> None:
         write_commits(tree, [Changes("First\n", {"zoo/clean.py": b""})])
 
 
-@pytest.mark.parametrize("name", ["-x", "--force", "a b", "a..b", "a.lock", "", "x/", "@{-1}", "a\nb"])
+@pytest.mark.parametrize("name", ["-x", "--force", "a b", "a..b", "a.lock", "", "x/", "@{-1}", "a\nb", "HEAD"])
 def test_names_that_git_does_not_allow_are_refused(checkout: Checkout, name: str) -> None:
     with pytest.raises(RepositoryError, match="not a name that git allows for a branch"):
         require_new_branch(checkout, name)
