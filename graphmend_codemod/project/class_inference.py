@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from graphmend_codemod.project.index.definitions import Module
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.project.index.project_index import ProjectIndex
 from graphmend_codemod.project.summary.records import FunctionSummary, Value
+from graphmend_codemod.project.summary.results import MAKES
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 _MOST_STEPS = 8
+
+
+def instances_returned(index: ProjectIndex, module: Module, function: FunctionSummary) -> Iterator[str]:
+    """The classes, no modules, of which a function returns instances."""
+    for each in (name.removeprefix(MAKES) for name in function.returned if name.startswith(MAKES)):
+        made = index.scoped(module, function, each)
+        if made is not None and index.class_summary(made) and not index.is_module(made):
+            yield made
 
 
 class Receivers:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Set
 
 from graphmend_codemod.project.assigned_functions import AssignedFunctions, HandedFunctions
-from graphmend_codemod.project.class_inference import Receivers
+from graphmend_codemod.project.class_inference import Receivers, instances_returned
 from graphmend_codemod.project.entrances import CALLS, Step, called_by_library, entrances, offered, takes_self
 from graphmend_codemod.project.index import families
 from graphmend_codemod.project.index.definitions import CONSTRUCTORS, Module
@@ -20,7 +20,6 @@ from graphmend_codemod.project.subclasses import Subclasses
 from graphmend_codemod.project.summary.candidates import TENSORS
 from graphmend_codemod.project.summary.quiet import AWAITED
 from graphmend_codemod.project.summary.records import FunctionSummary, Value
-from graphmend_codemod.project.summary.results import MAKES
 from graphmend_codemod.project.wrappers import wrappers
 
 _CONSTRUCTION = ("__init__", "__post_init__", "__new__", "__enter__", "__exit__")
@@ -57,7 +56,6 @@ class Search:
         self._stops: dict[tuple[str, str, int], bool] = {}
         self._called: set[tuple[str, str]] = set()
         self._looked_up: set[tuple[str, str, bool]] = set()
-        self._families: dict[str, frozenset[str]] = {}
         self._traced = traced
         self._begin()
 
@@ -178,10 +176,9 @@ class Search:
         if step.own is None:
             return
         if not rest:
-            if ref.endswith("()") and "classmethod" in step.function.decorators:
-                self._construct(step.own, step.via)
-            elif ref.endswith("()"):
-                self._call_instance(step.own, step.via)
+            if ref.endswith("()"):
+                makes_one = "classmethod" in step.function.decorators
+                (self._construct if makes_one else self._call_instance)(step.own, step.via)
             return
         head, _, method = rest.rpartition(".")
         if head:
@@ -279,11 +276,15 @@ class Search:
         return True
 
     def _construct(self, owner: str, via: str) -> None:
-        key = (owner, "?constructed")
-        if key not in self._called and not self._index.is_module(owner):
-            self._called.add(key)
+        if not self._index.is_module(owner) and self._is_first(owner, "?constructed"):
             for name in (*_CONSTRUCTION, *called_by_library(self._index, owner)):
                 self._first(self._index.linear(owner), name, via)
+
+    def _is_first(self, name: str, what: str) -> bool:
+        """True when it is asked for the first time."""
+        known = len(self._called)
+        self._called.add((name, what))
+        return len(self._called) > known
 
     # -- instances -----------------------------------------------------------------------------------------------
 
@@ -332,19 +333,13 @@ class Search:
         rows, keepers = self._assigned.to(name), self._assigned.keepers(name) if called else ()
         if not rows and not keepers:
             return
-        family = self._family(own)
+        family = self._subclasses.family(own)
         for handing, given in self._handed.to([each for each in keepers if each in family]):
             self._passed(Step(handing.module, handing.function, handing.owner, step.via), given)
         for owner, module, item, value in rows:
             if owner in family:
                 scope = module.functions.get(f"{item.qualname}.__init__")
                 self._value(module, value, scope, Step(module, scope or step.function, owner, step.via), called)
-
-    def _family(self, owner: str) -> frozenset[str]:
-        """A class with its ancestors and its subclasses."""
-        if owner not in self._families:
-            self._families[owner] = frozenset((*self._index.linear(owner), *self._subclasses.of(owner)))
-        return self._families[owner]
 
     def _value(self, module: Module, value: Value, scope: FunctionSummary | None, step: Step, called: bool) -> None:
         """Reach what an assigned value is or holds: a function, also a wrapped one, a table's members, an instance."""
@@ -370,12 +365,9 @@ class Search:
         root, _, name = spelled.partition(".")
         known = [self._index.function_summary(callee)] if callee is not None else []
         if root == "self" and owner is not None:
-            known = [self._index.own_method(each, name) for each in sorted(self._family(owner))]
+            known = [self._index.own_method(each, name) for each in sorted(self._subclasses.family(owner))]
         for module, function in filter(None, known):
-            for each in (name.removeprefix(MAKES) for name in function.returned if name.startswith(MAKES)):
-                made = self._index.scoped(module, function, each)
-                if made is not None and self._index.class_summary(made) and not self._index.is_module(made):
-                    yield made
+            yield from instances_returned(self._index, module, function)
 
     def _passed(self, step: Step, name: str) -> None:
         root, _, rest = name.partition(".")
@@ -392,18 +384,13 @@ class Search:
         home, _, last = found.rpartition(".")
         module = self._index.module(home)
         for binding in module.bindings.get(last, ()) if module is not None else ():
-            if binding.value is not None and binding.value.holds and module is not None:
-                key = (found, "?holds")
-                if key not in self._called:
-                    self._called.add(key)
-                    self._value(module, binding.value, None, step, False)
+            if module and binding.value is not None and binding.value.holds and self._is_first(found, "?holds"):
+                self._value(module, binding.value, None, step, False)
 
     def _tables(self, owner: str, via: str) -> None:
         """Functions in the tables of a class whose instance is looked things up in."""
-        key = (owner, "?tables")
-        if key in self._called:
+        if not self._is_first(owner, "?tables"):
             return
-        self._called.add(key)
         for module, item in filter(None, map(self._index.class_summary, self._index.linear(owner))):
             for attribute in item.attributes:
                 if attribute.value.holds:

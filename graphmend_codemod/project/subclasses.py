@@ -17,6 +17,7 @@ class Subclasses:
         self._index = index
         self._heirs: dict[str, list[str]] = {}
         self._definers: dict[str, list[str]] = {}
+        self._families: dict[str, frozenset[str]] = {}
         for module in modules:
             for item in module.summary.classes:
                 qualified = f"{module.summary.name}.{item.qualname}"
@@ -28,6 +29,12 @@ class Subclasses:
     def of(self, owner: str) -> Sequence[str]:
         """All subclasses of a class."""
         return self._heirs.get(owner, ())
+
+    def family(self, owner: str) -> frozenset[str]:
+        """A class with its ancestors and its subclasses."""
+        if owner not in self._families:
+            self._families[owner] = frozenset((*self._index.linear(owner), *self.of(owner)))
+        return self._families[owner]
 
     def with_method(self, owner: str, name: str) -> Iterable[str]:
         """Subclasses that may define `name` themselves, in order."""

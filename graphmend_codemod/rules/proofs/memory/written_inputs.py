@@ -18,33 +18,31 @@ from itertools import product
 from typing import NamedTuple, cast
 
 from graphmend_codemod.analysis.callgraph import Definition, Key, calls_in
-from graphmend_codemod.analysis.patterns import is_attribute, only_target, root_of, same_statement, stored_names
+from graphmend_codemod.analysis.patterns import same_statement
 from graphmend_codemod.analysis.scope import SCOPES, dotted, walk, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.gradients import unrecorded
 from graphmend_codemod.rules.proofs.memory import handed_functions
+from graphmend_codemod.rules.proofs.memory.accesses import (
+    Access,
+    given_on,
+    is_in,
+    is_made_anew,
+    is_of_its_round,
+    is_part,
+    loops_of,
+    names_of,
+    under_clone,
+)
 from graphmend_codemod.rules.proofs.memory.certain_memory import CertainMemory
 from graphmend_codemod.rules.proofs.memory.given_writes import (
     elements_read,
-    is_new,
     writes_given,
 )
 from graphmend_codemod.rules.proofs.memory.held_tensors import held_name
 from graphmend_codemod.rules.proofs.memory.instance_writes import hands_instance
 from graphmend_codemod.rules.proofs.memory.other_callers import callers
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
-
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
-
-
-class _Access(NamedTuple):
-    """Names, as they are where a function starts, whose memory a statement reads or writes, or a call in it does."""
-
-    statement: ast.stmt
-    names: frozenset[str]
-    line: int
-    call: ast.Call | None = None
-    part: ast.AST | None = None
 
 
 def spoiled(site: Site, *, whole: bool = False, copied: bool = False, repeats: bool = False) -> str | None:
@@ -88,28 +86,30 @@ class _Joined:
         if not written and not any(self._has_callers_elsewhere(each) for each in leading):
             return None  # most functions: what they read is not worth looking up
         if whole:
-            return self._above(function, _Around(written_below=_all(self._after(function, at, function.node.lineno))))
+            written_below = names_of(self._after(function, at, function.node.lineno))
+            return self._above(function, _Around(written_below=written_below))
         every, own = self._after(function, at, 0), range(at.lineno, (at.end_lineno or 0) + 1)
         apart_from_it = [each for each in every if each.line not in own]
         # A branch that writes is followed by what reads it in one graph already.
         here = [each for each in every if each.statement is at and isinstance(at, (ast.Assign, ast.AugAssign))]
         here = [each for each in here if not (repeats and self._is_of_others(function, at, each))]
         loops = self._loops_around(function, at)
-        above = [each for each in apart_from_it if each.line < own.start or _is_in(loops, each.line)]
+        above = [each for each in apart_from_it if each.line < own.start or is_in(loops, each.line)]
         below = self._after(function, at, at.lineno)
         # What a fix of the statement does with `x.data = y` in it, it proves itself (GM105).
         below = [each for each in below if each.line not in own or not isinstance(each.part, ast.Attribute)]
         read = self._used(function, at) if every else []
-        parts = [each for each in below if _is_part(each.part)]
+        parts = [each for each in below if is_part(each.part)]
         later = self._below(function, at) if above or here or parts else []
         lasting = [*above, *here]
-        pairs = ((one, other) for one, other in product(later, lasting) if not _is_made_anew(function, one, other))
+        pairs = ((one, other) for one, other in product(later, lasting) if not is_made_anew(function, one, other))
         again = ((one, other) for one, other in product(later, parts) if other.line < one.line)
-        for one, other in (*product(read, below), *pairs, *again, *_given_on(function, read, above)):
+        for one, other in (*product(read, below), *pairs, *again, *given_on(function, read, above)):
             found = self._common(function, one.names, other.names)
             if found is not None and not self._apart(function, other, one.statement):
                 return found
-        return self._above(function, _Around(_all(self._used(function, at)), _all(lasting), _all(later), _all(below)))
+        around = map(names_of, (self._used(function, at), lasting, later, below))
+        return self._above(function, _Around(*around))
 
     def _above(self, function: Definition, around: _Around) -> str | None:
         """The same around the calls of a function that itself reads and writes this; most write nothing."""
@@ -163,20 +163,20 @@ class _Joined:
         written = [each for each in self._after(caller, at, 0) if each.line < first]
         read_below = [each for each in self._below(caller, at) if each.call is not call and each.part not in given]
         accesses = (read, written, read_below, self._after(caller, at, last + 1))
-        there = _Around(*(names.union(_all(some)) for names, some in zip(inner, accesses, strict=True)))
+        there = _Around(*(names.union(names_of(some)) for names, some in zip(inner, accesses, strict=True)))
         found = self._common(caller, there.read, there.written_below)
         return found or self._common(caller, there.read_below, there.written) or self._above(caller, there)
 
-    def _is_of_others(self, function: Definition, at: ast.stmt, written: _Access) -> bool:
+    def _is_of_others(self, function: Definition, at: ast.stmt, written: Access) -> bool:
         """True where a statement that writes a tensor reads nothing of that tensor."""
         last = at.end_lineno or 0
         read = [each for each in self._read_in(function) if at.lineno <= each.line <= last]
-        return not isinstance(at, ast.AugAssign) and self._common(function, _all(read), written.names) is None
+        return not isinstance(at, ast.AugAssign) and self._common(function, names_of(read), written.names) is None
 
-    def _below(self, function: Definition, at: ast.stmt) -> list[_Access]:
+    def _below(self, function: Definition, at: ast.stmt) -> list[Access]:
         """What is read below a statement, or in a loop around it."""
         loops, last = self._loops_around(function, at), at.end_lineno or 0
-        found = [each for each in self._read_in(function) if each.line > last or _is_in(loops, each.line)]
+        found = [each for each in self._read_in(function) if each.line > last or is_in(loops, each.line)]
         return self._run_with(function, at, found)
 
     def _common(self, function: Definition, read: Collection[str], written: Collection[str]) -> str | None:
@@ -195,7 +195,7 @@ class _Joined:
             for each in self._at_call(function, caller, call, {name})
         )
 
-    def _used(self, function: Definition, at: ast.stmt) -> list[_Access]:
+    def _used(self, function: Definition, at: ast.stmt) -> list[Access]:
         """What is read above a statement or in it; a statement that binds no name computes only what it writes."""
         inside = {id(part) for part in ast.walk(at)}
         binds = isinstance(at, (ast.Return, ast.AugAssign)) or any(
@@ -204,16 +204,16 @@ class _Joined:
         )
         return [each for each in self._before(function, at) if binds or id(each.statement) not in inside]
 
-    def _before(self, function: Definition, at: ast.stmt) -> list[_Access]:
+    def _before(self, function: Definition, at: ast.stmt) -> list[Access]:
         """What is read above the end of a statement, or in a loop around it."""
         loops, last = self._loops_around(function, at), at.end_lineno or 0
-        found = [each for each in self._read_in(function) if each.line <= last or _is_in(loops, each.line)]
+        found = [each for each in self._read_in(function) if each.line <= last or is_in(loops, each.line)]
         return self._run_with(function, at, found)
 
-    def _after(self, function: Definition, at: ast.stmt, first: int) -> list[_Access]:
+    def _after(self, function: Definition, at: ast.stmt, first: int) -> list[Access]:
         """What is written from a line on, or in a loop around a statement."""
         loops = self._loops_around(function, at)
-        found = [each for each in self._written_in(function) if each.line >= first or _is_in(loops, each.line)]
+        found = [each for each in self._written_in(function) if each.line >= first or is_in(loops, each.line)]
         return self._run_with(function, at, found)
 
     def _leading_to(self, function: Definition) -> list[Definition]:
@@ -225,14 +225,14 @@ class _Joined:
 
     def _loops_around(self, function: Definition, at: ast.stmt) -> list[range]:
         """The lines of the loops that hold a statement: what is below it there comes before it in the next round."""
-        loops = self._memory.remembered("loops", function, lambda: list(_loops(function)))
+        loops = self._memory.remembered("loops", function, lambda: list(loops_of(function)))
         return [each for each in loops if at.lineno in each]
 
-    def _run_with(self, function: Definition, at: ast.stmt, accesses: Sequence[_Access]) -> list[_Access]:
+    def _run_with(self, function: Definition, at: ast.stmt, accesses: Sequence[Access]) -> list[Access]:
         """Without those that no call runs which runs the statement."""
         return [each for each in accesses if not self._apart(function, each, at)]
 
-    def _apart(self, function: Definition, access: _Access, other: ast.stmt) -> bool:
+    def _apart(self, function: Definition, access: Access, other: ast.stmt) -> bool:
         """True where no call runs both: branches of one `if`, or one that ends with `return` and what follows it.
 
         Where the kind of what a loop goes through decides, each round may take another branch, and what it reads or
@@ -240,19 +240,19 @@ class _Joined:
         """
         blocks, one = blocks_of(self._memory.calls, function), access.statement
         if blocks.exclude(one, other):
-            in_one_loop = _is_in(self._loops_around(function, one), other.lineno)
+            in_one_loop = is_in(self._loops_around(function, one), other.lineno)
             if not in_one_loop or blocks.exclude_by_mode(one, other):
                 return True
-            return blocks.exclude_by_kind(one, other) and _is_of_its_round(function, access)
+            return blocks.exclude_by_kind(one, other) and is_of_its_round(function, access)
         return blocks.returns_before(one, other) or blocks.returns_before(other, one)
 
-    def _read_in(self, function: Definition) -> list[_Access]:
+    def _read_in(self, function: Definition) -> list[Access]:
         return self._memory.remembered(f"reads {self._copied}", function, lambda: list(self._reads(function)))
 
-    def _written_in(self, function: Definition) -> list[_Access]:
+    def _written_in(self, function: Definition) -> list[Access]:
         return self._memory.remembered("writes outside", function, lambda: list(self._writes(function)))
 
-    def _reads(self, function: Definition) -> Iterator[_Access]:
+    def _reads(self, function: Definition) -> Iterator[Access]:
         memory, blocks = self._memory, blocks_of(self._memory.calls, function)
         off = self._without_gradients(function)
         for part in (each for statement in function.node.body for each in elements_read(statement)):
@@ -269,12 +269,12 @@ class _Joined:
             if callee is not None and callee.owner:
                 inner = memory.remembered(f"attributes {self._copied}", callee, partial(self._attributes, callee))
                 names = self._at_call(callee, function, call, inner)
-                yield _Access(blocks.statement_of(call), names, call.lineno, call)
+                yield Access(blocks.statement_of(call), names, call.lineno, call)
 
     def _without_gradients(self, function: Definition) -> set[int]:
         """The ids of what a function does without gradients: nothing that it reads there is needed for one."""
         site = self._memory.site
-        copies = set(_under_clone(function)) if self._copied else set()
+        copies = set(under_clone(function)) if self._copied else set()
         if site.sets_gradient_mode:
             return copies
         whole = unrecorded.is_off(site, function.node)
@@ -289,7 +289,7 @@ class _Joined:
         parts = (each for each in read if id(each) not in off)
         return {text for part in parts if (text := dotted(part) or "").startswith("self.")}
 
-    def _writes(self, function: Definition) -> Iterator[_Access]:
+    def _writes(self, function: Definition) -> Iterator[Access]:
         runs = blocks_of(self._memory.calls, function).runs
         for part, names in self._memory.writes(function):
             if isinstance(part, (ast.expr, ast.stmt)) and not isinstance(part, SCOPES) and runs(part):
@@ -297,7 +297,7 @@ class _Joined:
                 if access.names:
                     yield access
 
-    def _access(self, function: Definition, part: ast.expr | ast.stmt, names: Collection[str]) -> _Access:
+    def _access(self, function: Definition, part: ast.expr | ast.stmt, names: Collection[str]) -> Access:
         """What some names lead to outside of the function, where `part` runs."""
         memory, blocks = self._memory, blocks_of(self._memory.calls, function)
         statement, start = blocks.statement_of(part), function.node.lineno
@@ -305,7 +305,7 @@ class _Joined:
         arguments = function.node.args
         given = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
         outside = {name for name in found if name.partition(".")[0] in given and name != "self"}
-        return _Access(statement, frozenset(outside), part.lineno, part=part)
+        return Access(statement, frozenset(outside), part.lineno, part=part)
 
     def _at_call(
         self, function: Definition, caller: Definition, call: ast.Call, names: Collection[str]
@@ -321,93 +321,3 @@ class _Joined:
             elif root in given:
                 found |= self._access(caller, call, self._memory.sources(caller, given[root])).names
         return frozenset(found)
-
-
-def _is_part(node: ast.AST | None) -> bool:
-    """True for what writes some elements of a tensor: `x[1] = 0`, `x[:2].add_(1)`, `x.index_fill_(0, i, 1)`."""
-    if isinstance(node, ast.AugAssign):
-        return dotted(node.target) is None
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return isinstance(node, ast.Subscript)
-    some = node.func.attr.startswith(("index_", "scatter_", "masked_"))
-    return node.func.attr.endswith("_") and (some or dotted(node.func.value) is None)
-
-
-def _given_on(
-    function: Definition, read: Sequence[_Access], written: Sequence[_Access]
-) -> Iterator[tuple[_Access, _Access]]:
-    """What is read and written above; not by one statement that gives nothing on, such as `self.mean.mul_(0.9)`."""
-    for one, other in product(read, written):
-        if one.statement is other.statement and isinstance(one.statement, (ast.Expr, ast.AugAssign)):
-            continue
-        if one.line <= other.line or not _repeats(function, other.statement):
-            yield one, other
-
-
-def _is_made_anew(function: Definition, read: _Access, written: _Access) -> bool:
-    """True where a name is bound to a new tensor between `x[mask] = 0` and what reads the name, be it in a loop."""
-    names = read.names & written.names
-    bound = {
-        only.id
-        for each in function.node.body
-        if written.line < each.lineno < read.line and isinstance(only := only_target(each), ast.Name)
-        if is_new(each.value)  # type: ignore[attr-defined]
-    }
-    return _repeats(function, written.statement) and bool(names) and names <= bound
-
-
-def _repeats(function: Definition, statement: ast.stmt) -> bool:
-    """True for `x[mask] = 0`: computed once more of what was written, it gives the same to what reads it below."""
-    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-    if not isinstance(target, ast.Subscript) or not isinstance(statement.value, ast.Constant):  # type: ignore[attr-defined]
-        return False
-    root, todo, seen = (dotted(target.value) or "").partition(".")[0], [target.slice], set[str]()
-    bound = [each for each in walk_scope(function.node) if isinstance(each, ast.Assign)]
-    while todo:
-        names = {(dotted(each) or "").partition(".")[0] for each in elements_read(todo.pop())} - seen
-        if root in names:
-            return False
-        seen |= names
-        todo += [each.value for each in bound for one in each.targets if isinstance(one, ast.Name) and one.id in names]
-    return bool(root)
-
-
-def _under_clone(function: Definition) -> Iterator[int]:
-    """The ids of `self.queue` in `self.queue.detach().clone()`: of a parameter nobody makes an operator."""
-    for node in walk(function.node) if function.owner else ():
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "clone":
-            copied = [*walk(node.func.value)]
-            if any(is_attribute(part, "self") for part in copied):
-                yield from map(id, copied)
-
-
-def _is_of_its_round(function: Definition, access: _Access) -> bool:
-    """True for `part.weight.mul_(2)` in `for part in parts:`, which changes nothing of the other parts."""
-    part = access.part or access.call or access.statement
-    if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
-        part = part.func
-    elif isinstance(part, ast.AugAssign):
-        part = part.target
-    around = (each for each in walk_scope(function.node) if isinstance(each, (ast.For, ast.AsyncFor)))
-    targets = {
-        name
-        for each in around
-        if each.lineno <= access.line <= (each.end_lineno or 0)
-        for name in stored_names(walk(each.target))
-    }
-    return isinstance(part, ast.expr) and root_of(part) in targets
-
-
-def _loops(function: Definition) -> Iterator[range]:
-    """The lines of each loop of a function."""
-    for each in walk_scope(function.node):
-        if isinstance(each, _LOOPS):
-            yield range(each.lineno, (each.end_lineno or 0) + 1)
-
-
-def _is_in(loops: Collection[range], line: int) -> bool:
-    return any(line in each for each in loops)
-
-
-def _all(accesses: Collection[_Access]) -> set[str]:
-    return {name for each in accesses for name in each.names}

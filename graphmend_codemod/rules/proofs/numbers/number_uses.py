@@ -15,7 +15,6 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition
 from graphmend_codemod.analysis.patterns import (
     asks_for_none,
-    is_attribute,
     is_integer,
     is_name,
     is_none,
@@ -29,6 +28,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls
+from graphmend_codemod.rules.proofs.conditions.attribute_tests import test_of_attributes
 from graphmend_codemod.rules.proofs.numbers.number_loops import behind, is_table, iterated, loop_around
 
 COMPARED = (ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.Eq, ast.NotEq)
@@ -348,7 +348,7 @@ class NumberUses:
     def _unknown(self, function: Definition, node: ast.expr, parents: Parents) -> None:
         parent = parents[id(node)]
         use = parents[id(parent)] if isinstance(parent, ast.keyword) else parent
-        unless = _test_of_attributes(function, node, parents) if self.outside and function is self._first else None
+        unless = test_of_attributes(function, node, parents) if self.outside and function is self._first else None
         if unless is None:
             self._fail(f"`{short(use)}` in `{function.qualname}` may need a Tensor")
         elif unless not in self.unless:
@@ -371,31 +371,3 @@ def _is_bound_once(where: ast.AST, name: str, parents: Parents) -> bool:
     if given or len(stored) == 1:
         return len(stored) == (0 if given else 1)
     return len(others) == 1 or (bool(others) and all(isinstance(each, ast.AugAssign) for each in others))
-
-
-def _test_of_attributes(function: Definition, node: ast.AST, parents: Parents) -> str | None:
-    """`self.checkpointing and self.training` where only that lets the node run, and nothing changes it."""
-    below: ast.AST = node
-    while below is not function.node:
-        above = parents[id(below)]
-        if isinstance(above, ast.If) and any(each is below for each in above.body):
-            names = _attributes(above.test)
-            changed = {
-                part.attr
-                for part in walk(function.node)
-                if isinstance(part, ast.Attribute) and not isinstance(part.ctx, ast.Load)
-            }
-            if names is not None and not names & changed:
-                return ast.unparse(above.test)
-        below = above
-    return None
-
-
-def _attributes(test: ast.expr) -> set[str] | None:
-    """The names behind `self.` in a test of nothing else."""
-    if isinstance(test, ast.BoolOp):
-        parts = [_attributes(value) for value in test.values]
-        return set().union(*(part for part in parts if part)) if all(part is not None for part in parts) else None
-    if is_not(test):
-        return _attributes(test.operand)
-    return {test.attr} if is_attribute(test, "self") else None
