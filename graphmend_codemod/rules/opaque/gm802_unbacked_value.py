@@ -8,6 +8,10 @@ get one that calls them, unless a gradient is needed, which eager mode has none 
 `batched_nms` get one that calls them, for how many boxes they keep. The graph goes on behind them. The device is waited
 for as before, and eager mode runs the author's statement.
 
+A size that only seems to be a tensor, by what callers give or a function returns (`torch.arange(longest)`, `x[:, :n]`,
+`torch.zeros(b, n)`), is written too: what it is decides while the code is traced, and a number of Python stays one. A
+tensor that is read twice gives one symbol. Whatever else is computed with such a tensor stays a tensor.
+
 Where a branch needs the value, and only behind a test that Python decides (`if self.training:`, `limit is not None and
 len(rows) > limit`), the header asks for the opposite of that test; otherwise nothing is written.
 
@@ -80,7 +84,7 @@ def read_back(site: Site, statement: ast.stmt) -> Diagnostic | None:
     from graphmend_codemod.rules.proofs.outlining.unbacked import captured  # a commit hook waits for it
 
     found = captured(site, statement)
-    if found is None or _is_taken_whole(site) or _is_packed(site, statement):
+    if found is None or (_breaks_for_certain(site) and _is_taken_whole(site)) or _is_packed(site, statement):
         return None
     if found.without_gradient and _is_taken_with_others(site):
         return None
@@ -121,7 +125,12 @@ def _may_read(site: Site, statement: ast.stmt) -> bool:
     """True for a statement that writes at an index, or at which the graph breaks."""
     if isinstance(statement, ast.Assign) and any(isinstance(target, ast.Subscript) for target in statement.targets):
         return True
-    return any(untraced.break_at(site, node) is not None for node in untraced.suspects(site).of(statement))
+    return any(untraced.read_at(site, node) is not None for node in untraced.suspects(site).of(statement))
+
+
+def _breaks_for_certain(site: Site) -> bool:
+    """True where more than a guess says that the function breaks the graph: for that it may become one operator."""
+    return any(untraced.break_at(site, node) is not None for node in untraced.suspects(site).nodes)
 
 
 def _is_taken_whole(site: Site) -> bool:

@@ -15,17 +15,14 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Helper, Original, Span
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.number_read import plain_number
 from graphmend_codemod.rules.proofs.outlining.chosen_in_graph import indexed, search_in_graph
 from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING, decorator
 from graphmend_codemod.rules.proofs.outlining.fractions_read import has_fraction, whole_at_trace
+from graphmend_codemod.rules.proofs.outlining.kept_boxes import kept
 from graphmend_codemod.rules.proofs.outlining.kept_statistics import only_kept
 from graphmend_codemod.rules.proofs.outlining.skipped_code import condition_to_skip
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import (
     HELPERS,
-    KEPT,
-    KEPT_FAKE,
-    KEPT_IN_GRAPH,
     SCHEMAS,
     TEXTS,
 )
@@ -38,6 +35,7 @@ from graphmend_codemod.rules.proofs.outlining.values_asked import (
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.calls import sizes
 from graphmend_codemod.rules.proofs.untraced.evidence import is_number
+from graphmend_codemod.rules.proofs.untraced.guessed_breaks import is_count
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 from graphmend_codemod.rules.proofs.untraced.subscripts import bounds
 
@@ -85,7 +83,7 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     breaks = [
         found
         for node in untraced.suspects(site).of(statement)
-        if id(node) in evaluated and (found := untraced.break_at(site, node)) is not None
+        if id(node) in evaluated and (found := untraced.read_at(site, node)) is not None
     ]
     if (statistics := _statistics(site, breaks)) is not None and _can_be_exchanged(statement, statistics.written):
         return statistics
@@ -129,6 +127,7 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     counted = [node for node, text in written if text.startswith(_COUNTED) and isinstance(node, ast.Call)]
     owners = [owner for node in counted if (owner := _owner(site, node)) is not None and dotted(owner) is not None]
     asked += [f"isinstance({site.text(each)}, {site.torch}.Tensor)" for each in owners if site.value(each).hint]
+    asked += _seeming(site, written)
     conditions = tuple(dict.fromkeys([*passed, *asked, *off]))
     alone = bool(off) or any(_breaks_for_a_gradient(site, node) for node in counted)
     return Captured(first, reason, tuple(written), tuple(dict.fromkeys(needed)), conditions, alone)
@@ -253,11 +252,18 @@ def _whole(site: Site, statement: ast.stmt) -> dict[int, ast.Call]:
 
 def _counted(site: Site, sizes: Iterable[ast.expr]) -> list[tuple[ast.expr, str]]:
     """Sizes that are tensors, as numbers, and those beside them that may be tensors."""
-    sizes = list(sizes)
-    if not any(is_number(site, each) for each in sizes):
-        return []
-    may = [each for each in sizes if not isinstance(each, ast.Constant) and not site.value(each).is_python]
+    given = [each for each in sizes if not isinstance(each, ast.Constant) and not site.value(each).is_python]
+    known = any(is_number(site, each) for each in given)
+    may = given if known else [each for each in given if is_count(site, each)]
     return [(each, f"_number_in_graph({site.text(each)})") for each in may]
+
+
+def _seeming(site: Site, written: Sequence[tuple[ast.expr, str]]) -> list[str]:
+    """The condition for a size that only seems to be a tensor; none for several, of which any may be one."""
+    sizes = [node for node, text in written if text.startswith("_number_in_graph(") and item_of(node) is None]
+    if len(sizes) != 1 or dotted(sizes[0]) is None or is_number(site, sizes[0]):
+        return []
+    return [f"isinstance({site.text(sizes[0])}, {site.torch}.Tensor)"]
 
 
 def _can_be_exchanged(statement: ast.stmt, written: Sequence[tuple[ast.expr, str]]) -> bool:
@@ -334,65 +340,3 @@ def _counted_in(test: ast.expr) -> list[ast.expr]:
 
 def _is_stored(node: ast.AST) -> TypeGuard[ast.Name | ast.Attribute]:
     return isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store)
-
-
-# Boxes that torchvision's suppression keeps, as an operator: how many there are is a symbol of the graph
-
-_TENSORS = {"nms": ("boxes", "scores"), "batched_nms": ("boxes", "scores", "idxs")}
-_HOMES = frozenset({"torchvision.ops", "torchvision.ops.boxes"})
-
-
-class Kept(NamedTuple):
-    """What is written in the place of a call, the functions that it needs, and what has to hold while it is traced."""
-
-    text: str
-    helpers: tuple[Helper, ...]
-    conditions: tuple[str, ...]
-
-
-def kept(site: Site, node: ast.expr) -> Kept | None:
-    """`_nms_in_graph(boxes, scores, 0.5)` for `nms(boxes, scores, 0.5)`; None for any other call.
-
-    The operator calls the function by the name that the file has for it, so what takes that name's place is called.
-    """
-    called = site.resolve(node.func) if isinstance(node, ast.Call) else None
-    home, _, last = (called or "").rpartition(".")
-    if not isinstance(node, ast.Call) or home not in _HOMES or last not in _TENSORS:
-        return None
-    spelled, names = dotted(node.func), _TENSORS[last]
-    scope = site.evaluator.scope
-    if not spelled or scope.is_local(spelled.partition(".")[0]):
-        return None
-    parameters = (*names, "iou_threshold")
-    given: dict[str, ast.expr] = dict(zip(parameters, node.args, strict=False))
-    given.update({word.arg: word.value for word in node.keywords if word.arg is not None})
-    if len(given) != len(node.args) + len(node.keywords) or given.keys() != set(parameters):
-        return None
-    if not isinstance(given["iou_threshold"], (ast.Constant, ast.Name, ast.Attribute)):
-        return None  # a header cannot ask twice for what a call gives
-    name = "_" + spelled.replace(".", "_")
-    words = {
-        "name": name,
-        "torch": site.torch,
-        "spelled": spelled,
-        "names": ", ".join(names),
-    }
-    schema = f"({', '.join(f'Tensor {each}' for each in names)}, float iou_threshold, bool autocast) -> Tensor"
-    words["operator"] = "\n".join(decorator(site, f"{name.strip('_')}_as_operator", schema))
-    operator, fake, called_as = (f"{name}_{part}" for part in ("as_operator", "fake", "in_graph"))
-    helpers = (
-        NAMING,
-        Helper(operator, KEPT.format(**words).strip("\n"), after=("_operator_name",), shared=True),
-        Helper(
-            fake,
-            KEPT_FAKE.format(**words).strip("\n"),
-            after=(operator,),
-            shared=True,
-            since="_library.fake_impl.allocate_size",
-        ),
-        Helper(called_as, KEPT_IN_GRAPH.format(**words).strip("\n"), after=(operator,), shared=True),
-    )
-    threshold = given["iou_threshold"]
-    asked = () if plain_number(site, threshold) is not None else (f"isinstance({site.text(threshold)}, (int, float))",)
-    arguments = ", ".join(site.text(given[each]) for each in parameters)
-    return Kept(f"{called_as}({arguments})", helpers, asked)

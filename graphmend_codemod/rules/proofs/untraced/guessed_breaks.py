@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.calls import keyword
-from graphmend_codemod.analysis.patterns import is_attribute, is_not, mentions, other_side
+from graphmend_codemod.analysis.patterns import is_attribute, is_not, other_side
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
@@ -24,6 +24,7 @@ from graphmend_codemod.rules.proofs.untraced.guesses import (
     seems_tensor,
 )
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
+from graphmend_codemod.rules.proofs.untraced.known_floats import is_known_float
 from graphmend_codemod.rules.proofs.untraced.layers import (
     copied,
     held_recurrent,
@@ -79,16 +80,39 @@ def guessed_at(site: Site, node: ast.expr) -> Untraced | None:
     given = [*sizes(node, called), *(node.args[:2] if called == "torch.randint" else ())]
     starred = (each for each in given if isinstance(each, ast.Starred))
     spread = next((each for each in starred if seems_tensor(site, each.value)), None)
-    length = next((each for each in given if not isinstance(each, ast.Constant) and _is_count(site, each)), None)
     if spread is not None:
         return unpacked(node, spread, sure=False)
-    if length is not None:
-        return Untraced(node, f"uses the tensor `{speculation.short(length)}` as a number (device sync)", _LENGTH)
+    if (length := _length(site, node, given)) is not None:
+        return length
     if _is_ctc(site, node.func):
         return Untraced(node, "computes a CTC loss", _CTC)
     if _repeats(site, node, called):
         return Untraced(node, "output has a data-dependent shape", _TOTAL)
     return copied(site, node, called) or held_recurrent(site, node)
+
+
+def guessed_size(site: Site, node: ast.expr) -> Untraced | None:
+    """A call of torch, or of a method of tensors, with a size that seems to be a tensor: `torch.arange(longest)`.
+
+    A slice of a tensor as well: `x[:, :longest]`.
+    """
+    if isinstance(node, ast.Subscript):
+        if not isinstance(node.ctx, ast.Load) or not seems_tensor(site, node.value):
+            return None
+        found = any(is_count(site, each) for each in bounds(node))
+        return Untraced(node, "uses a tensor as a size (device sync)", _LENGTH) if found else None
+    if not isinstance(node, ast.Call) or any(isinstance(each, ast.Starred) for each in node.args):
+        return None
+    called = site.resolve(node.func)
+    of_torch = called is None or called.startswith("torch.")
+    return _length(site, node, list(sizes(node, called))) if of_torch else None
+
+
+def _length(site: Site, node: ast.Call, given: list[ast.expr]) -> Untraced | None:
+    length = next((each for each in given if not isinstance(each, ast.Constant) and is_count(site, each)), None)
+    if length is None:
+        return None
+    return Untraced(node, f"uses the tensor `{speculation.short(length)}` as a number (device sync)", _LENGTH)
 
 
 _SIZE = "Dynamo traces arrays of NumPy as tensors; manually compute sizes with Python numbers"
@@ -120,7 +144,8 @@ def _checks(node: ast.Call) -> bool:
     return isinstance(flag, ast.Constant) and flag.value is True
 
 
-def _is_count(site: Site, node: ast.expr) -> bool:
+def is_count(site: Site, node: ast.expr) -> bool:
+    """True for what seems to be a tensor in the place of a number."""
     return seems_length(site, node) or seems_number(site, node)
 
 
@@ -352,47 +377,3 @@ def _are_numbers(node: ast.expr) -> bool:
     """True for `(1, 2)`."""
     elements = node.elts if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else []
     return bool(elements) and all(isinstance(each, ast.Constant) and type(each.value) is int for each in elements)
-
-
-# Floats that NumPy computes from Python numbers: `int(np.ceil(n / 2))` reads no tensor back
-
-_ALWAYS_FLOAT = frozenset("sqrt log log2 log10 log1p exp sin cos tan float16 float32 float64".split())
-_AS_GIVEN = frozenset("abs absolute ceil clip fix floor maximum minimum power rint round square trunc".split())
-"""Functions of NumPy that make a float of floats and, mostly, an integer of integers."""
-
-
-def is_known_float(site: Site, node: ast.expr) -> bool:
-    """True for a float that a function of NumPy computes from Python numbers alone."""
-    if isinstance(node, ast.BinOp):
-        sides = (node.left, node.right)
-        known = [each for each in sides if is_known_float(site, each)]
-        return bool(known) and not any(seems_tensor(site, each) for each in sides if each not in known)
-    if not isinstance(node, ast.Call) or not node.args or node.keywords:
-        return False
-    name = (site.resolve(node.func) or "").removeprefix("numpy.")
-    if name not in _ALWAYS_FLOAT | _AS_GIVEN or (site.resolve(node.func) or "") == name:
-        return False
-    if any(_may_be_array(site, each) for each in node.args):
-        return False
-    return name in _ALWAYS_FLOAT or any(_is_float(site, each) for each in node.args)
-
-
-def _may_be_array(site: Site, node: ast.expr) -> bool:
-    plain = isinstance(node, (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Name, ast.Attribute, ast.Subscript, ast.Call))
-    return not plain or (seems_tensor(site, node) and not is_known_float(site, node))
-
-
-def _is_float(site: Site, node: ast.expr, names: int = 3) -> bool:
-    if isinstance(node, ast.Constant):
-        return type(node.value) is float
-    if isinstance(node, ast.UnaryOp):
-        return _is_float(site, node.operand, names)
-    if isinstance(node, ast.BinOp):
-        sides = (node.left, node.right)
-        return isinstance(node.op, ast.Div) or any(_is_float(site, each, names) for each in sides)
-    if isinstance(node, ast.Call):
-        return site.resolve(node.func) == "builtins.float" or is_known_float(site, node)
-    if not isinstance(node, ast.Name) or not names:
-        return False
-    values = [each for each in assigned(site, node.id) if not mentions(each, node.id)]
-    return bool(values) and all(_is_float(site, each, names - 1) for each in values)

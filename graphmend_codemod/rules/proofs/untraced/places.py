@@ -25,7 +25,7 @@ from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.untraceable_calls import NAMES, refused_layer
 from graphmend_codemod.rules.proofs.untraced.arrays import HISTORY, asked_for_history, asked_of_array, grid
 from graphmend_codemod.rules.proofs.untraced.calls import CALLS, FINDS, READS, RESHAPES, SIZED, sized
-from graphmend_codemod.rules.proofs.untraced.guessed_breaks import NUMBERS, seeming
+from graphmend_codemod.rules.proofs.untraced.guessed_breaks import NUMBERS, guessed_size, seeming
 from graphmend_codemod.rules.proofs.untraced.kinds import Ask, Untraced
 from graphmend_codemod.rules.proofs.untraced.layers import LAYERS
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere, cut
@@ -200,6 +200,11 @@ def _is_harmless_layer(site: Site, function: ast.expr) -> bool:
 def break_at(site: Site, node: ast.expr) -> Untraced | None:
     """What cannot be traced of a call or a subscript: several rules ask for it."""
     return site.remembered(f"break at {site.place.statement.lineno}", node, lambda: break_among(site, node, CALLS))
+
+
+def read_at(site: Site, node: ast.expr) -> Untraced | None:
+    """What breaks the graph at a call or a subscript, and sizes that only seem to be tensors."""
+    return break_at(site, node) or guessed_size(site, node)
 
 
 def break_among(site: Site, node: ast.expr, calls: Sequence[Ask]) -> Untraced | None:

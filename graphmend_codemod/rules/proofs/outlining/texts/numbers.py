@@ -144,7 +144,9 @@ def _number_as_operator(x: {torch}.Tensor) -> int:
 _NUMBER_FAKE = """
 @_number_as_operator.register_fake
 def _number_fake(x):
-    return {torch}.library.get_ctx()._shape_env.create_unbacked_symint()
+    if x.item_memo is None:  # a tensor that is read twice gives one symbol
+        x.item_memo = {torch}.library.get_ctx()._shape_env.create_unbacked_symint()
+    return x.item_memo
 """
 _IN_GRAPH = '''
 def _number_in_graph(x):
