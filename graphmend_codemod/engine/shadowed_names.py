@@ -1,32 +1,87 @@
-"""Edits that call a builtin by a name that means something else in the function, or in the whole file."""
+"""Edits that read a builtin by a name that means something else in the function, or in the whole file."""
 
 from __future__ import annotations
 
-import re
+import ast
+import builtins
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 
+from graphmend_codemod.analysis.scope import Scope
+from graphmend_codemod.core.findings import Edit, Span
+from graphmend_codemod.core.source import SourceFile, parse_text
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 
-_CALLED = re.compile(
-    r"(?<![\w.])(isinstance|type|all|any|len|getattr|hasattr|callable|zip|range|enumerate|min|max|sum|abs|int|float|bool"
-    r"|list|tuple|set|dict|sorted|slice|round)\("
-)
+_BUILTINS = tuple(name for name in vars(builtins) if not name.startswith("_"))
 
 
 def unshadowed(diagnostic: Diagnostic, site: Site) -> Diagnostic:
-    """The diagnostic without its edit where what that writes beside the author's text calls another `isinstance`."""
-    edit = diagnostic.edit
+    """The diagnostic without its edit where what that writes beside the author's text reads another `isinstance`."""
+    edit, scope = diagnostic.edit, site.evaluator.scope
     if edit is None:
         return diagnostic
-    scope = site.evaluator.scope
-    parts = (part for each in edit.replacements for part in each.parts if isinstance(part, str))
-    written = {name for part in parts for name in _CALLED.findall(part)}
-    helpers = {name for each in edit.helpers for name in _CALLED.findall(each.source)}
-    elsewhere = {name for name in written | helpers if scope.resolve_global(name) not in (None, f"builtins.{name}")}
-    taken = sorted({name for name in written if scope.is_local(name)} | elsewhere)
-    if not taken:
+    local = {name for name in _spelled(edit) if scope.is_local(name)}
+    hidden = {name for name in _spelled(edit) if scope.resolve_global(name) not in (None, f"builtins.{name}")}
+    if not local and not hidden:
         return diagnostic  # nearly always
-    own = {name for each in edit.replacements for name in _CALLED.findall(site.source.segment(each.span))}
-    other = next((name for name in taken if name not in own or name in helpers & elsewhere), None)
+    other = _other(site.source, edit, scope, local, hidden)
     return diagnostic if other is None else diagnostic._replace(edit=None, declined=name_taken(other))
+
+
+def _spelled(edit: Edit) -> Iterator[str]:
+    """The builtins that the edit may name: only where one means something else its text is parsed."""
+    texts = [part for each in edit.replacements for part in each.parts if isinstance(part, str)]
+    texts += [each.source for each in edit.helpers]
+    return (name for name in _BUILTINS if any(name in text for text in texts))
+
+
+def _other(source: SourceFile, edit: Edit, scope: Scope, local: Collection[str], hidden: Collection[str]) -> str | None:
+    """A name that the edit makes the file read once more: `local` ones in the function, `hidden` ones anywhere."""
+    from graphmend_codemod.rewriting.edits import apply
+
+    made = apply(source, [edit])
+    if not made.applied:
+        return None  # it is not written either way
+    old, new = source.parse(), parse_text(made.text)
+    inside = [_around(old, scope.node.lineno), _same(old, new, _around(old, scope.node.lineno))]
+    before, after = (_reads([each] if each is not None else []) for each in inside)
+    more = {name for name in {*local, *hidden} if after[name] > before[name]}
+    own = _reads(part for part in ast.walk(scope.node) if _is_in(part, edit))  # the author's words, written once more
+    helpers = _reads(parse_text(each.source) for each in edit.helpers)
+    named = {name for name in hidden if helpers[name]}
+    return next(iter(sorted({name for name in more if not own[name]} | named)), None)
+
+
+def _around(tree: ast.Module, line: int) -> ast.stmt | None:
+    """The statement of the file around a line."""
+    return next((each for each in tree.body if each.lineno <= line <= (each.end_lineno or each.lineno)), None)
+
+
+def _same(old: ast.Module, new: ast.Module, statement: ast.stmt | None) -> ast.stmt | None:
+    """The statement in the new file: what an edit adds there has a name that no other has."""
+    if statement is None:
+        return None
+    kinds = [[each for each in tree.body if _kind(each) == _kind(statement)] for tree in (old, new)]
+    place = next(place for place, each in enumerate(kinds[0]) if each is statement)
+    return kinds[1][place] if place < len(kinds[1]) else None
+
+
+def _kind(statement: ast.stmt) -> tuple[type, str]:
+    return type(statement), getattr(statement, "name", "")
+
+
+def _reads(parts: Iterable[ast.AST]) -> Counter[str]:
+    names = (node for part in parts for node in ast.walk(part) if isinstance(node, ast.Name))
+    return Counter(node.id for node in names if isinstance(node.ctx, ast.Load))
+
+
+def _is_in(node: ast.AST, edit: Edit) -> bool:
+    """True for a name in one of the statements that the edit replaces."""
+    return isinstance(node, ast.Name) and any(_covers(each.span, node) for each in edit.replacements)
+
+
+def _covers(span: Span, node: ast.Name) -> bool:
+    start, end = (span.start_line, span.start_column), (span.end_line, span.end_column)
+    return start <= (node.lineno, node.col_offset) < end

@@ -97,6 +97,13 @@ def test_numbers_and_words_are_other_operators_or_other_calls() -> None:
             torch.testing.assert_close(new, old)
 
 
+def test_a_function_that_something_wraps_later_is_not_wrapped_inside_of_the_operator_as_well() -> None:
+    module: Any = loaded(function(_RANKS))
+    own = module.helper
+    module.helper = lambda x: own(x + 1) + 1
+    compiled_like_eager(module.Model(), X)
+
+
 _SORTED = "y = torch.zeros_like(x)\ny[x > 0] = x[x > 0].sort().values\n"
 
 
@@ -125,6 +132,7 @@ _SORTED = "y = torch.zeros_like(x)\ny[x > 0] = x[x > 0].sort().values\n"
         (f"{_SORTED}z = y\nreturn z[:1], y", "share memory"),
         (f"{_SORTED}return y * 2 if torch.is_grad_enabled() else y", "`torch.is_grad_enabled()` is not the same"),
         (f"{_SORTED}y = y * 2 if x.requires_grad else y\nreturn y", "`x.requires_grad` is not the same inside"),
+        (f"{_SORTED}z = x\ny = y * 2 if x is z else y\nreturn y", "`x is z` is not the same inside"),
         (f"{_SORTED}y.requires_grad_()\nreturn y * x", "`y.requires_grad_` is not the same inside"),
         (f"{_SORTED}return y * CALLS", "a function of this file changes `CALLS`"),
         (f"{_SORTED}return y * TABLE[0]", "`TABLE` may change"),

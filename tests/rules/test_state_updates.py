@@ -76,6 +76,16 @@ def test_the_operator_of_a_method_has_a_name_of_its_own() -> None:
     loaded(_QUEUE.replace("def put(", "def update(").replace("self.put(", "self.update("))
 
 
+def test_a_method_that_something_wraps_later_is_not_wrapped_inside_of_the_operator_as_well() -> None:
+    module = loaded(_QUEUE)
+    eager, put = module.Model(), module.Model.put
+    module.Model.put = lambda self, rows: put(self, rows + 1)
+    model = copy.deepcopy(eager)
+    compiled: Any = torch.compile(model, backend="eager")
+    for old, new in zip(run(eager, eager, X), run(model, compiled, X), strict=True):
+        torch.testing.assert_close(new, old)
+
+
 @pytest.mark.filterwarnings("ignore:The .grad attribute")
 def test_what_the_operator_cannot_take_breaks_the_graph_as_before() -> None:
     module = loaded(_QUEUE)

@@ -81,7 +81,7 @@ def _helpers(
     empty = site.free_name(f"{operator}_like")
     given = ", ".join(names)
     name = function.name
-    made = calling(operator, f"_array_operator(like={empty})", "*given", name, f"return {name}(*given)")
+    made = calling(operator, f"_array_operator(like={empty})", "*given", name, "return code(*given)")
     return (
         NAMING,
         Helper("_fits_arrays", FITS, shared=True),

@@ -95,9 +95,12 @@ def one_operator(site: Site, *between: Helper) -> tuple[Helper, ...]:
 
 
 def calling(operator: str, decorator: str, takes: str, called: str, statement: str) -> str:
-    """The definition of an operator that calls a function of the file, and what its docstring says it calls."""
+    """The definition of an operator that calls `code`, the function or method `called` of the file.
+
+    It is the one of the file whatever is put in its place later: a wrapper would run around the operator and inside.
+    """
     about = f'    """`{called}` as one operator for torch.compile."""'
-    return "\n".join([f"@{decorator}", f"def {operator}({takes}):", about, f"    {statement}"])
+    return "\n".join([f"@{decorator}", f"def {operator}({takes}, code={called}):", about, f"    {statement}"])
 
 
 def decorator(site: Site, operator: str, schema: str, changed: Sequence[str] = ()) -> list[str]:

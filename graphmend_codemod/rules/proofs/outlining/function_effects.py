@@ -208,6 +208,7 @@ class _Body(NameOrigins):
         read = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
         if read and node.attr in library_effects.GRADIENT_STATE:  # type: ignore[attr-defined]
             raise NotProven(f"`{speculation.short(node)}` is not the same inside of a custom operator")
+        library_effects.demand_no_identity(node, self.stored | self._parameters)
         if isinstance(node, (ast.Name, ast.Attribute)) and root_of(node) not in self.stored | self._parameters:
             demand_settled(self._site, node)
 

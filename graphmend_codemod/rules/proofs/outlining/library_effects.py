@@ -6,8 +6,10 @@ And what a gradient cannot run again.
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
-from graphmend_codemod.analysis import aliasing, torch_api
+from graphmend_codemod.analysis import aliasing, speculation, torch_api
+from graphmend_codemod.analysis.patterns import root_of
 from graphmend_codemod.analysis.scope import FunctionNode, walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -66,6 +68,15 @@ def of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:
         return aliasing.Effect(shares=tuple(call.args))
     known = builtin.endswith("Error") or qualified.startswith(_MODULES)
     return aliasing.Effect(known=known or builtin.endswith("Exception") or qualified in _PROCESSES)
+
+
+def demand_no_identity(node: ast.AST, local: Collection[str]) -> None:
+    """NotProven for `x is y` of two values that a function was given or has made: a gradient runs it with others."""
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+        sides = (node.left, *node.comparators)
+        plain = any(isinstance(each, ast.Attribute) and each.attr in OF_ONE_VALUE for each in sides)
+        if not plain and all(root_of(each) in local for each in sides):
+            raise NotProven(f"`{speculation.short(node)}` is not the same inside of a custom operator")
 
 
 def demand_one_value(site: Site, name: str) -> None:

@@ -71,7 +71,7 @@ def _called(site: Site, function: FunctionNode, names: list[str], shapes: Result
     shared = one_operator(site) if random else functions(site, gradient=shapes.smooth)
     made, last = f"{operator}_shapes", shared[-1].name
     decorator = f"{last}(shapes={made}{shapes.nested})"
-    text = calling(operator, decorator, "_, *given" if random else "*given", name, f"return {name}(*given)")
+    text = calling(operator, decorator, "_, *given" if random else "*given", name, "return code(*given)")
     helpers = (
         *shared,
         Helper(made, empty_results(shapes, made, takes), after=(name, last)),
@@ -136,12 +136,12 @@ def method_edit(site: Site) -> Edit:
     path = path_before_body(site, _METHOD, conditions, f"{operator}({', '.join([own, *names])})")
     decorator = f"_one_operator({parts}{', ' if parts else ''}shapes={operator}_shapes{shapes.nested})"
     method = f"{owner}.{function.name}"
-    made = calling(operator, decorator, f"{own}, *given", method, f"return {method}({own}, *given)")
+    made = calling(operator, decorator, f"{own}, *given", method, f"return code({own}, *given)")
     empty = empty_results(shapes, f"{operator}_shapes", [own, *names])
     helpers = (
         *one_operator(site),
         Helper(f"{operator}_shapes", empty, after=("_one_operator",)),
-        Helper(operator, made, after=("_one_operator", f"{operator}_shapes")),
+        Helper(operator, made, after=("_one_operator", f"{operator}_shapes", owner)),
     )
     return Edit((path,), ("torch",), helpers)
 

@@ -53,8 +53,8 @@ def edit(site: Site) -> Edit:
     path = path_before_body(site, _COMMENT, update.conditions, f"{operator}({', '.join([own, *names])})")
     method = f"{owner}.{function.name}"
     words = decorating(update)
-    text = calling(operator, words, "self, *given", method, f"{method}(self, *given)")
-    return edit_of(site, path, update, Helper(operator, text, after=("_one_update",)), whole=True)
+    text = calling(operator, words, "self, *given", method, "code(self, *given)")
+    return edit_of(site, path, update, Helper(operator, text, after=("_one_update", owner)), whole=True)
 
 
 def update_of(site: Site, function: FunctionNode, own: str, names: Sequence[str], local: Collection[str]) -> Update:
