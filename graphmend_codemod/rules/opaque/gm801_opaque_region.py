@@ -88,7 +88,8 @@ with what makes it and what joins it (`parts = []`, `torch.cat(parts)`).
 on what it is given, with its parameters as inputs. Compiled graphs hold these parameters themselves: after one is
 replaced by another (not after it changed in place, as optimizers and `load_state_dict` do), a call that needs gradients
 raises an error that asks for `torch.compiler.reset()`. Writing into what the layer was given, before the backward pass,
-raises as well, also where the layer keeps a copy (`batch_first`). Autocast, `torch.export`, subclasses of tensors and
+raises as well, also where the layer keeps a copy (`batch_first`). Writing into what the layer gave, which raises in
+eager mode, does not: the gradient is that of what it gave. Autocast, `torch.export`, subclasses of tensors and
 layers of other classes are told apart while tracing, and break the graph as before. Where the constructor chooses the
 class, `getattr(nn, kind)(...)` or one of a table, the compile path takes any of torch's three.
 
