@@ -233,11 +233,11 @@ def of_operator(name: str | None, call: ast.Call, receiver: ast.expr | None = No
         if name in _WRITES_STATISTICS:
             return Effect(writes=given[1:])
         if name in _RENORMALISES:
-            renormalised = _may_be_given(call, "max_norm", _RENORMALISES[name])
+            renormalised = _may_renormalise(call, _RENORMALISES[name])
             return Effect(writes=given[:2] if renormalised else ())
         return unknown(call, receiver)
     written = [word.value for word in call.keywords if word.arg == "out" and not _is_none(word.value)]
-    if name in IN_PLACE_ARGUMENT and may_be_true(call, "inplace", IN_PLACE_ARGUMENT[name], receiver):
+    if name in IN_PLACE_ARGUMENT and may_be_in_place(call, IN_PLACE_ARGUMENT[name], receiver):
         written += given[:1]
     viewed = given if name in _VIEWS_OF_ALL else given[:1] if name in VIEWS else ()
     viewed = () if name == "einsum" and _multiplies(call) else viewed
@@ -264,7 +264,7 @@ def of_layer(layer: str | None, made: ast.Call | None, call: ast.Call) -> Effect
         return unknown(call)
     given = operands(call)
     position = IN_PLACE_LAYER_ARGUMENT.get(layer)
-    if position is not None and (made is None or may_be_true(made, "inplace", position)):
+    if position is not None and (made is None or may_be_in_place(made, position)):
         return Effect(given, given, random=True)
     if layer in FRESH_LAYERS:
         return Effect()
@@ -278,20 +278,20 @@ def of_builtin(name: str, call: ast.Call) -> Effect:
     return Effect(operands(call)) if name in BUILTINS_SHARING else unknown(call)
 
 
-def may_be_true(call: ast.Call, word: str, position: int, receiver: ast.expr | None = None) -> bool:
-    """True unless the argument `word`, which may stand at `position`, is left out or spelled `False`."""
+def may_be_in_place(call: ast.Call, position: int, receiver: ast.expr | None = None) -> bool:
+    """True unless `inplace`, which may stand at `position`, is left out or spelled `False`."""
     if receiver is not None:
         position -= 1
     if any(isinstance(each, ast.Starred) for each in call.args) or any(each.arg is None for each in call.keywords):
         return True
-    value = next((each.value for each in call.keywords if each.arg == word), None)
+    value = next((each.value for each in call.keywords if each.arg == "inplace"), None)
     if value is None and len(call.args) > position:
         value = call.args[position]
     return value is not None and not (isinstance(value, ast.Constant) and not value.value)
 
 
-def _may_be_given(call: ast.Call, word: str, position: int) -> bool:
-    value = next((each.value for each in call.keywords if each.arg == word), None)
+def _may_renormalise(call: ast.Call, position: int) -> bool:
+    value = next((each.value for each in call.keywords if each.arg == "max_norm"), None)
     if value is None and len(call.args) > position:
         value = call.args[position]
     return any(isinstance(each, ast.Starred) for each in call.args) or (value is not None and not _is_none(value))

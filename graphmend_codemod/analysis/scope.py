@@ -203,7 +203,8 @@ def parameter_names(function: FunctionNode | ast.Lambda) -> set[str]:
 def defaults_of(function: FunctionNode | ast.Lambda) -> list[tuple[ast.arg, ast.expr]]:
     """The parameters that have defaults, with these."""
     args = function.args
-    plain = zip(reversed([*args.posonlyargs, *args.args]), reversed(args.defaults), strict=False)
+    positional = [*args.posonlyargs, *args.args]
+    plain = zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True)
     named = zip(args.kwonlyargs, args.kw_defaults, strict=True)
     return [*plain, *((each, default) for each, default in named if default is not None)]
 

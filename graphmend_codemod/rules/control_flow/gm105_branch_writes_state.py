@@ -59,7 +59,7 @@ from graphmend_codemod.rules.proofs.memory.branch_writes import (
 )
 from graphmend_codemod.rules.proofs.memory.growing_state import alike, growing_edit, larger_of
 from graphmend_codemod.rules.proofs.memory.identity import why_attributes_must_stay
-from graphmend_codemod.rules.proofs.memory.initialised_state import FILLS, initialising_edit
+from graphmend_codemod.rules.proofs.memory.initialised_state import FILLS, initialising_edit, without_data
 from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write
 
 rule = Rule(
@@ -119,9 +119,7 @@ def _fills(site: Site, node: ast.AST) -> bool:
     called = node.func if isinstance(node, ast.Call) else None
     if not isinstance(called, ast.Attribute) or called.attr not in FILLS:
         return False
-    filled = called.value
-    inner = filled.value if isinstance(filled, ast.Attribute) and filled.attr == "data" else filled
-    return own_attribute(site, inner) is not None
+    return own_attribute(site, without_data(called.value)) is not None
 
 
 def _replaced(site: Site, node: ast.If) -> set[str]:

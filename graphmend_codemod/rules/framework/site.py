@@ -130,6 +130,11 @@ class Site(SiteText):
         found: T = known[0]
         return found
 
+    @property
+    def class_name(self) -> str:
+        """The name of the class around the function; empty where there is none."""
+        return (self.evaluator.scope.class_qualified or "").rpartition(".")[2]
+
     # questions
 
     def value(self, node: ast.expr) -> Value:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import is_attribute, is_constant, is_name, root_of
+from graphmend_codemod.analysis.patterns import is_attribute, is_constant, is_name, names_bound, root_of
 from graphmend_codemod.analysis.scope import SCOPES, walk, walk_scope
 from graphmend_codemod.core.findings import CompilePath, Edit, Helper, Original, Replacement, Safety, Span
 from graphmend_codemod.project.index.facts import AttributeKind as _Held
@@ -128,7 +128,9 @@ class _Gradient:
     def _statements(self) -> list[ast.stmt]:
         """The statements that make the output from the leaf."""
         leaf = self._leaf
-        end = max((place for place, each in enumerate(leaf.body) if self._output in stored(each)), default=leaf.place)
+        end = max(
+            (place for place, each in enumerate(leaf.body) if self._output in names_bound(each)), default=leaf.place
+        )
         between = list(leaf.body[leaf.place + 1 : end + 1])
         if not between or any(each is call[1] for each in between for call in self._calls):
             raise NotProven(f"`{self._output}` is not made behind `{self._input}` in the same block")
@@ -140,7 +142,7 @@ class _Gradient:
         """The layers that run on the way, as text; None where other code may run than theirs and torch's."""
         scope = self._site.evaluator.scope
         own = scope.self_name or ""
-        local = {self._input, *(name for each in self._between for name in stored(each))}
+        local = {self._input, *(name for each in self._between for name in names_bound(each))}
         found: dict[str, None] = {}
         for part in (part for each in self._between for part in walk(each)):
             if isinstance(part, ast.Attribute) and is_attribute(part, own):
@@ -182,7 +184,7 @@ class _Gradient:
     def _check(self, between: Sequence[ast.stmt], last: Site) -> None:
         """NotProven where the statements do not fit into a function of the leaf, or something uses the leaf later."""
         site = self._site
-        bound = {name for each in between for name in stored(each)}
+        bound = {name for each in between for name in names_bound(each)}
         for part in (part for each in between for part in (each, *walk_scope(each))):
             changes = isinstance(part, (ast.Attribute, ast.Subscript)) and not isinstance(part.ctx, ast.Load)
             word = part.id if isinstance(part, ast.Name) else getattr(part, "attr", "")
@@ -336,7 +338,7 @@ def new_leaf(site: Site, name: str) -> Leaf:
                 first = _made(statement.body[0], name)
                 if first is not None:
                     return Leaf(statement.body, 0, first, statement)
-            if name in stored(statement):
+            if name in names_bound(statement):
                 break
     raise NotProven(f"`{name}` does not get a new tensor that requires gradients in front of it")
 
@@ -368,8 +370,3 @@ def _made(statement: ast.stmt, name: str) -> ast.expr | None:
     made = call.func.value  # type: ignore[attr-defined]
     new = isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr in {"clone", "detach"}
     return made if new else None
-
-
-def stored(node: ast.AST) -> set[str]:
-    """The names that a statement binds."""
-    return {part.id for part in walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}

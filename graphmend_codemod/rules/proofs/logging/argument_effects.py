@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from graphmend_codemod.analysis.aliasing import IN_PLACE_ARGUMENT, PYTHON_RESULTS, RANDOM, may_be_true
+from graphmend_codemod.analysis.aliasing import IN_PLACE_ARGUMENT, PYTHON_RESULTS, RANDOM, may_be_in_place
 from graphmend_codemod.analysis.patterns import all_given, is_name, last_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.torch_api import (
@@ -159,6 +159,6 @@ def _is_quiet_lookup(site: Site, node: ast.Call) -> bool:
 def _writes(node: ast.Call) -> bool:
     """True for `out=` and `inplace=True`, also where that is given by position."""
     name = last_name(node.func)
-    if name in IN_PLACE_ARGUMENT and may_be_true(node, "inplace", IN_PLACE_ARGUMENT[name]):
+    if name in IN_PLACE_ARGUMENT and may_be_in_place(node, IN_PLACE_ARGUMENT[name]):
         return True
     return any(word.arg in (None, "out") for word in node.keywords)

@@ -8,7 +8,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_name, is_none, is_within, reads_name
+from graphmend_codemod.analysis.patterns import (
+    elements_of,
+    is_attribute,
+    is_name,
+    is_none,
+    is_within,
+    operands_of,
+    reads_name,
+)
 from graphmend_codemod.analysis.scope import walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import LAYOUT
@@ -57,6 +65,13 @@ def _reads_dtype(node: ast.stmt, dtype: str, target: str) -> bool:
     return is_attribute(node.value, target, "dtype")
 
 
+def asked_beside(test: ast.expr, name: str) -> list[ast.expr] | None:
+    """What a test asks beside `name is not None`; None for one that may hold without a mask."""
+    tests = operands_of(test, ast.And)
+    others = [each for each in tests if not is_not_none(each, name)]
+    return others if len(others) < len(tests) else None
+
+
 def is_not_none(node: ast.expr, name: str) -> bool:
     """True for `name is not None`."""
     if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], ast.IsNot):
@@ -94,12 +109,8 @@ class Products(NamedTuple):
     def demand(self, function: Definition, node: ast.If, name: str) -> None:
         """NotProven unless an `if` multiplies by the mask, where there is one, and does nothing else."""
         where = f"`if {short(node.test)}` in `{function.qualname}`"
-        tests = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
-        disjunction = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or)
-        present = [each for each in tests if is_not_none(each, name)]
-        others = [each for each in tests if each not in present]
-        product = product_of(node.body)
-        if disjunction or not present or node.orelse or product is None:
+        others, product = asked_beside(node.test, name), product_of(node.body)
+        if others is None or node.orelse or product is None:
             raise NotProven(f"{where} does more than multiply by the mask")
         if not all(about_shape(each, name) for each in others) or not is_view(product.factor, name):
             raise NotProven(f"{where} does more than multiply by the mask")

@@ -27,7 +27,7 @@ from graphmend_codemod.analysis.scope import dotted, parameter_names, parameters
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.masks.mask_products import about_shape, is_not_none, is_size, is_view, stored
+from graphmend_codemod.rules.proofs.masks.mask_products import about_shape, asked_beside, is_size, is_view, stored
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, binds, blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 
@@ -56,12 +56,9 @@ class Sums:
     def demand(self, function: Definition, node: ast.If, name: str) -> None:
         """NotProven unless an `if` adds the mask, where there is one, and does nothing else."""
         where = f"`if {short(node.test)}` in `{function.qualname}`"
-        tests = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
-        disjunction = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or)
-        others = [each for each in tests if not is_not_none(each, name)]
-        target = self._target(function, node, name)
+        others, target = asked_beside(node.test, name), self._target(function, node, name)
         copied = _made_contiguous(node)
-        if disjunction or len(others) == len(tests) or node.orelse or (target is None and not copied):
+        if others is None or node.orelse or (target is None and not copied):
             raise NotProven(f"{where} does more than add the mask")
         if target is None:
             if any(is_name(part, name) for each in others for part in walk_in_layers(each)) or name in copied:

@@ -50,10 +50,6 @@ class CertainMemory(ModuleMemory):
         known = super().writes(function)
         return self.remembered("all writes", function, lambda: [*known, *handed_functions.writes_of(self, function)])
 
-    def written_by(self, function: Definition, node: ast.AST) -> set[str]:
-        """The names into whose tensors a node writes, be it in a function inside of this one."""
-        return self._written(function, node)
-
     def handed_of_module(self, function: Definition, node: ast.Name | ast.Attribute) -> Handed | None:
         """What a function or method of the module writes that is named and not called."""
         callee = self.calls.callee(function, ast.Call(node, [], []))
@@ -159,9 +155,9 @@ class CertainMemory(ModuleMemory):
     def _written_by_method(self, function: Definition, call: ast.Call) -> set[str]:
         return set() if self.calls.callee(function, call) is None else super()._written_by_method(function, call)
 
-    def _written(self, function: Definition, node: ast.AST) -> set[str]:
+    def written_by(self, function: Definition, node: ast.AST) -> set[str]:
         certain = isinstance(node, ast.Call) or self._is_tensor_written(function, node)
-        return super()._written(function, node) if certain else set()
+        return super().written_by(function, node) if certain else set()
 
     def _is_tensor_written(self, function: Definition, node: ast.AST) -> bool:
         """False for numbers that are counted up, and for what is put into lists and dicts."""

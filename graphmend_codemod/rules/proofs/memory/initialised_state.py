@@ -139,7 +139,7 @@ class _Branch:
             self._stands[target.id] = self._bind(target.id, text)
             self.env[target.id] = value
             return
-        inner = target.value if isinstance(target, ast.Attribute) and target.attr == "data" else target
+        inner = without_data(target)
         name = self._attribute(inner)
         if name is None:
             raise NotProven(f"`{speculation.short(target)}` is not a tensor of the instance")
@@ -156,7 +156,7 @@ class _Branch:
         if not isinstance(called, ast.Attribute) or FILLS.get(called.attr) != len(call.args) or call.keywords:
             raise NotProven(f"`{speculation.short(call)}` may have side effects")
         receiver = called.value
-        inner = receiver.value if isinstance(receiver, ast.Attribute) and receiver.attr == "data" else receiver
+        inner = without_data(receiver)
         name = self._attribute(inner)
         if name is None:
             raise NotProven(f"`{speculation.short(receiver)}` is not a tensor of the instance")
@@ -294,6 +294,11 @@ class _Branch:
 
 def _called(node: ast.expr) -> ast.expr:
     return node.func if isinstance(node, ast.Call) and not node.args else node
+
+
+def without_data(node: ast.expr) -> ast.expr:
+    """`x` for `x.data`; any other as it is."""
+    return node.value if isinstance(node, ast.Attribute) and node.attr == "data" else node
 
 
 def _detached(node: ast.expr) -> ast.expr | None:

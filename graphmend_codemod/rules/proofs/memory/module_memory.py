@@ -72,7 +72,7 @@ class ModuleMemory:
                 (part, written)
                 for part in walk_scope(function.node)
                 if isinstance(part, _MAY_WRITE)
-                if (written := self._written(function, part)) or isinstance(part, SCOPES)
+                if (written := self.written_by(function, part)) or isinstance(part, SCOPES)
             ],
         )
 
@@ -140,8 +140,8 @@ class ModuleMemory:
             ],
         )
 
-    def _written(self, function: Definition, node: ast.AST) -> set[str]:
-        """The names into whose tensors a node writes."""
+    def written_by(self, function: Definition, node: ast.AST) -> set[str]:
+        """The names into whose tensors a node writes, be it in a function inside of this one."""
         if isinstance(node, ast.AugAssign):
             # A list or a tuple that grows writes no tensor.
             grows = isinstance(node.op, ast.Add) and aliasing.is_sequence(node.value, self._sequences(function))
@@ -281,7 +281,7 @@ class ModuleMemory:
         found = self._at_start(function, plain)
         for part, _ in writes:
             if isinstance(part, SCOPES):
-                inside = {name for inner in walk_in_layers(part) for name in self._written(function, inner)}
+                inside = {name for inner in walk_in_layers(part) for name in self.written_by(function, inner)}
                 found |= self.connected(function, self.links(function), inside)
         return found
 

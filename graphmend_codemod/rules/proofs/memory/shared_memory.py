@@ -207,7 +207,7 @@ class SharedMemory(ModuleMemory):
             if any(overlap(one, other) for one in self.sources(function, default) for other in related)
         }
         for part in walk_in_layers(scope):
-            for written in self._written(function, part):
+            for written in self.written_by(function, part):
                 if any(overlap(written, other) for other in related):
                     raise NotProven(
                         f"`{short(part)}` in `{function.qualname}` may write in place to the tensor or a view of it"

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.liveness import is_seen_elsewhere
-from graphmend_codemod.analysis.patterns import all_given, is_name, other_side, written_number
+from graphmend_codemod.analysis.patterns import all_given, other_side, reads_name, written_number
 from graphmend_codemod.analysis.scope import parents_in, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import Value
@@ -19,6 +18,7 @@ from graphmend_codemod.rules.proofs.conditions.condition import Condition
 from graphmend_codemod.rules.proofs.conditions.trace_time_conditions import tensor_checks
 from graphmend_codemod.rules.proofs.conditions.type_conditions import asked_below, tensor_facts, tensors_below
 from graphmend_codemod.rules.proofs.numbers.kept_operands import held_by_half
+from graphmend_codemod.rules.proofs.numbers.scalar_uses import why_not_local
 
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _OPERATIONS = frozenset("add sub mul div add_ sub_ mul_ div_ multiply divide subtract true_divide".split())
@@ -96,14 +96,9 @@ def _tensors(site: Site, condition: Condition) -> Iterator[str]:
 
 def _beside(site: Site, node: ast.If | ast.IfExp, name: str) -> list[tuple[Site, ast.expr]]:
     """The tensors that the number is in arithmetic with, each with its place. NotProven for any other use."""
-    function = site.evaluator.scope.node
-    uses = [each for each in walk_scope(function) if is_name(each, name)]
-    stores = 1 if isinstance(node, ast.IfExp) else 2
-    if sum(isinstance(each.ctx, ast.Store) for each in uses) != stores:
-        raise NotProven(f"`{name}` is bound in several places")
-    if is_seen_elsewhere(function.body, name):
-        raise NotProven(f"`{name}` may be read by another function")
-    reads = {id(each) for each in uses if isinstance(each.ctx, ast.Load)}
+    if (reason := why_not_local(site, name, 1 if isinstance(node, ast.IfExp) else 2)) is not None:
+        raise NotProven(reason)
+    reads = {id(each) for each in walk_scope(site.evaluator.scope.node) if reads_name(each, name)}
     found: list[tuple[Site, ast.expr]] = []
     for place in site.flow.places.values():
         parents = parents_in(place.statement)
@@ -117,7 +112,7 @@ def _beside(site: Site, node: ast.If | ast.IfExp, name: str) -> list[tuple[Site,
                 reads.discard(id(part))
     if reads or not found:
         raise NotProven(f"`{name}` is used elsewhere than in arithmetic with tensors")
-    if any(moves(site, each) for each in walk_scope(function)):
+    if any(moves(site, each) for each in walk_scope(site.evaluator.scope.node)):
         raise NotProven(f"`{name}` may meet a tensor on another device than its test")
     return found
 

@@ -19,6 +19,7 @@ from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write
 from graphmend_codemod.rules.proofs.numbers.held import AS_SIZE, Copy
 from graphmend_codemod.rules.proofs.numbers.held_in_method import NumbersHere
+from graphmend_codemod.rules.proofs.numbers.known_sizes import is_builtin
 from graphmend_codemod.rules.proofs.numbers.number_reads import NumberRead, NumberReads
 from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
 
@@ -55,7 +56,7 @@ def _edit(site: Site, node: ast.stmt, numbers: NumbersHere, reads: Sequence[Numb
     said += [part for each in copies for part in (each.text, *each.asked)]
     texts = " ".join(said)
     for name in _BUILTINS:
-        if re.search(rf"\b{name}\b", texts) and not _is_builtin(site, name):
+        if re.search(rf"\b{name}\b", texts) and not is_builtin(site, name):
             raise NotProven(name_taken(name))
     if site.torch is None:
         raise NotProven(name_taken())
@@ -131,11 +132,6 @@ def _needed(numbers: NumbersHere, reads: Iterable[NumberRead]) -> list[Copy]:
                 found.append(each)
                 todo += [each.text, *each.asked]
     return [each for each in numbers.copies if each in found]
-
-
-def _is_builtin(site: Site, name: str) -> bool:
-    scope = site.evaluator.scope
-    return not scope.is_local(name) and scope.resolve_global(name) in {None, f"builtins.{name}"}
 
 
 def _demand_same(site: Site, numbers: NumbersHere, copy: Copy) -> None:

@@ -13,6 +13,7 @@ from graphmend_codemod.analysis.scope import dotted, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, ValueKind
+from graphmend_codemod.rules.framework.conditions import names_in
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition_parts import OPPOSITES, number_of
@@ -77,7 +78,7 @@ class NumberTexts:
 
     def ask(self, fact: str) -> None:
         """Ask for something in the header; NotProven where it names what the statements bind themselves."""
-        inside = names_in(fact) & self.bound
+        inside = names_in([fact]) & self.bound
         if len(inside) == 1 and (made := self.made.get(next(iter(inside)))) is not None:
             for each in tensor_facts(*made):
                 self.ask(each)
@@ -326,11 +327,6 @@ def _is_float32(site: Site, node: ast.expr) -> bool:
     name, given = site.operation(node) if isinstance(node, ast.Call) else ("", [])
     loss = name in torch_api.RETURNS_TENSOR and (name.endswith("_loss") or "cross_entropy" in name) and bool(given)
     return site.value(given[0] if loss else node).dtype == _FLOAT32
-
-
-def names_in(text: str) -> set[str]:
-    """The names in an expression."""
-    return {part.id for part in ast.walk(ast.parse(text, mode="eval")) if isinstance(part, ast.Name)}
 
 
 def _prefixes(text: str) -> set[str]:

@@ -57,13 +57,16 @@ def is_served(site: Site, name: str, held: Value) -> bool:
 
 
 def _why_not_followed(site: Site, name: str) -> str | None:
+    reason = why_not_local(site, name, 1)
+    return reason if reason is not None or _reads(site, name) else f"`{name}` is never read"
+
+
+def why_not_local(site: Site, name: str, stores: int) -> str | None:
+    """Why a name is not bound in so many places of the function, or may be read by another function."""
     function = site.evaluator.scope.node
-    uses = [each for each in walk_scope(function) if is_name(each, name)]
-    if sum(isinstance(each.ctx, ast.Store) for each in uses) != 1:
+    if sum(is_name(each, name) and isinstance(each.ctx, ast.Store) for each in walk_scope(function)) != stores:
         return f"`{name}` is bound in several places"
-    if is_seen_elsewhere(function.body, name):
-        return f"`{name}` may be read by another function"
-    return None if _reads(site, name) else f"`{name}` is never read"
+    return f"`{name}` may be read by another function" if is_seen_elsewhere(function.body, name) else None
 
 
 def _reads(site: Site, name: str) -> set[int]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
+from graphmend_codemod.analysis.patterns import all_names
 from graphmend_codemod.analysis.scope import dotted, walk
 from graphmend_codemod.analysis.speculation import is_loud_property
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.numbers.number_texts import names_in
 
 _PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp)
 _PARTS = (ast.expr_context, ast.cmpop, ast.boolop, ast.unaryop)
@@ -23,7 +23,7 @@ def is_known_before(site: Site, test: ast.expr, bound: set[str]) -> bool:
     attributes = [each.attr for each in walk(test) if isinstance(each, ast.Attribute)]
     loud = any(is_loud_property(site.evaluator, each) for each in attributes)
     plain = all(isinstance(each, (*_PLAIN, *_PARTS)) for each in ast.walk(test))
-    return plain and not loud and names_in(ast.unparse(test)).isdisjoint(bound)
+    return plain and not loud and all_names(test).isdisjoint(bound)
 
 
 def asked_under(

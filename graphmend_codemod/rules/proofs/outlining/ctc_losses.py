@@ -45,7 +45,7 @@ def holds_ctc_loss(site: Site, node: ast.expr) -> bool:
 
 def reduction_of(site: Site, layer: ast.Attribute) -> str:
     """What the class makes `self.ctc` with, which a header asks for; empty where that is no constant."""
-    home = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+    home = site.class_name
     made = [each for each in calls_in(site.source.text).assigned(home, layer.attr) if isinstance(each, ast.Call)]
     found = {_constant(each, _OF_LAYER) for each in made}
     return found.pop() if len(found) == 1 else ""

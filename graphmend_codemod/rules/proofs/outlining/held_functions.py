@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import given_by_name, has_stars, is_attribute, stored_names
-from graphmend_codemod.analysis.scope import FunctionNode, walk
+from graphmend_codemod.analysis.scope import FunctionNode, defaults_of, walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.log_calls import find_log_call
@@ -27,7 +27,7 @@ def attribute_values(site: Site, attribute: str) -> Iterator[ast.Name]:
     """
     if all(each.owner for each in site.summary.functions):
         return  # before the whole file is parsed for it
-    owner = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+    owner = site.class_name
     for value in calls_in(site.source.text).assigned(owner, attribute):
         ways = [value.orelse, value.body] if isinstance(value, ast.IfExp) else [value]
         yield from (each for each in ways if isinstance(each, ast.Name))
@@ -54,7 +54,7 @@ def own_method(site: Site, call: ast.Call, own: str) -> FunctionNode | None:
     name = call.func.attr if is_attribute(call.func, own) else None
     if name is None or not any(each.name == name and each.owner for each in site.summary.functions):
         return None  # before the whole file is parsed for it
-    owner = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+    owner = site.class_name
     calls = calls_in(site.source.text)
     key = calls.method(owner, name)
     found = calls.definitions[key].node if key is not None else None
@@ -86,11 +86,7 @@ def handed(function: FunctionNode, call: ast.Call) -> dict[str, ast.expr]:
 
 def defaults(function: FunctionNode, call: ast.Call) -> dict[str, ast.expr]:
     """The defaults of parameters that the function calls; none where stars may hide an argument."""
-    args = function.args
-    positional = [each.arg for each in (*args.posonlyargs, *args.args)]
-    found = dict(zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True))
-    named = zip(args.kwonlyargs, args.kw_defaults, strict=True)
-    return _called(function, call, found | {each.arg: value for each, value in named if value is not None})
+    return _called(function, call, {each.arg: value for each, value in defaults_of(function)})
 
 
 def _called(function: FunctionNode, call: ast.Call, values: dict[str, ast.expr]) -> dict[str, ast.expr]:

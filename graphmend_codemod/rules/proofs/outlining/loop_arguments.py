@@ -13,7 +13,7 @@ from functools import cached_property
 from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.patterns import all_names, elements_of, is_attribute, is_name, rebinds
-from graphmend_codemod.analysis.scope import parameters, parents_in, walk, walk_scope
+from graphmend_codemod.analysis.scope import defaults_of, parameters, parents_in, walk, walk_scope
 from graphmend_codemod.analysis.values import Origin, Value, ValueKind
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.project.summary.computing import OPERATIONS
@@ -274,11 +274,8 @@ class Arguments:
     def _declared(self, name: str) -> str | None:
         """What the annotation or the default of a parameter says."""
         arguments = self._site.evaluator.scope.node.args
-        plain = [*arguments.posonlyargs, *arguments.args]
-        defaults = dict(zip((each.arg for each in reversed(plain)), reversed(arguments.defaults), strict=False))
-        pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-        defaults.update({each.arg: given for each, given in pairs if given is not None})
-        for each in [*plain, *arguments.kwonlyargs]:
+        defaults = {each.arg: given for each, given in defaults_of(self._site.evaluator.scope.node)}
+        for each in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
             if each.arg != name:
                 continue
             if isinstance(each.annotation, ast.Name) and each.annotation.id in _BUILT_IN:

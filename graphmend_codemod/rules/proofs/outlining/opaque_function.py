@@ -114,7 +114,7 @@ _NUMBERS = frozenset({AttributeKind.CONSTANT, AttributeKind.CONFIG, AttributeKin
 def method_edit(site: Site) -> Edit:
     """The compile path in front of the body of the method around the site. NotProven where that would show."""
     scope, function = site.evaluator.scope, site.evaluator.scope.node
-    own, owner = scope.self_name or "", (scope.class_qualified or "").rpartition(".")[2]
+    own, owner = scope.self_name or "", site.class_name
     names = method_parameters(site, function, own)
     if scope.class_facts is None or not scope.class_facts.is_module:
         raise NotProven(f"`{owner}` is no `nn.Module`, by which the operator finds what the method reads")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import aliasing, speculation
 from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in
 from graphmend_codemod.analysis.patterns import is_attribute, is_name, last_name, root_of
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.scope import defaults_of, walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
@@ -45,7 +45,7 @@ def is_container(site: Site) -> bool:
 
 def check_children(site: Site) -> None:
     """NotProven where a layer that the instance, a container, holds is of a class that is not known to only compute."""
-    owner = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+    owner = site.class_name
     calls = calls_in(site.source.text)
     made = list(_put_in(calls, owner, None))
     if not made:
@@ -59,7 +59,7 @@ def check_layers(site: Site, attribute: str) -> str | None:
 
     Where the constructor gets the class of all layers as an argument, the default: the operator has to ask for it.
     """
-    owner = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+    owner = site.class_name
     calls = calls_in(site.source.text)
     made = [*calls.assigned(owner, attribute), *_put_in(calls, owner, attribute)]
     if not made:
@@ -79,7 +79,7 @@ def _demand_no_write(site: Site, made: ast.expr) -> None:
         return
     layer = (site.resolve_global(made.func) or "").removeprefix("torch.nn.")
     position = aliasing.IN_PLACE_LAYER_ARGUMENT.get(layer)
-    if position is not None and aliasing.may_be_true(made, "inplace", position):
+    if position is not None and aliasing.may_be_in_place(made, position):
         raise NotProven(f"`{speculation.short(made)}` writes into what it is given")
     if layer == "Sequential" and made.args:
         _demand_no_write(site, made.args[0])
@@ -88,9 +88,7 @@ def _demand_no_write(site: Site, made: ast.expr) -> None:
 def _given_class(site: Site, calls: ModuleCalls, owner: str, made: list[ast.expr]) -> str | None:
     """The class in this file that is the default of the argument `kind` where all layers are `kind(...)`."""
     key = calls.method(owner, "__init__")
-    arguments = calls.definitions[key].node.args if key is not None else ast.arguments([], [], None, [], [], None, [])
-    plain = [*arguments.posonlyargs, *arguments.args]
-    defaults = dict(zip((each.arg for each in reversed(plain)), reversed(arguments.defaults), strict=False))
+    defaults = {each.arg: given for each, given in (defaults_of(calls.definitions[key].node) if key else ())}
     empty = {"torch.nn.ModuleDict", "torch.nn.ModuleList"}
     layers = [each for each in made if not (isinstance(each, ast.Call) and site.resolve_global(each.func) in empty)]
     bare = all(

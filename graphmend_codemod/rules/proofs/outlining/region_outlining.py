@@ -173,7 +173,7 @@ class Region:
         function = effects.method(further, own) if called else None  # type: ignore[arg-type]
         if function is None or not function.args.args:
             raise NotProven(f"`self.{method.attr}` is a method or a property, which may have side effects")
-        owner = (self.site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+        owner = self.site.class_name
         assigned = calls_in(self.site.source.text).assigned(owner, method.attr)
         if assigned or effects.changed(function, own=function.args.args[0].arg) or effects.set:
             raise NotProven(f"the method `self.{method.attr}` may change something")
@@ -188,7 +188,7 @@ class Region:
         return [*methods, *dicts, *(f'_holds_only({own}, "{each}", {kind})' for each, kind in self.classes.items())]
 
     def _is_set_later(self, attribute: str) -> bool:
-        owner = (self.site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+        owner = self.site.class_name
         calls = calls_in(self.site.source.text)
         return any(
             isinstance(node, ast.Attribute) and node.attr == attribute and not isinstance(node.ctx, ast.Load)

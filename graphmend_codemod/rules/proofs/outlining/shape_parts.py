@@ -37,21 +37,20 @@ def only_in_place(node: ast.stmt, name: str) -> bool:
 
 def names_filled(node: ast.stmt) -> set[str]:
     """Names of what a statement calls a method of, or writes an element of."""
-    owners = [part.value for part in walk(node) if isinstance(part, ast.Attribute)]
-    owners += [
-        part.value for part in walk(node) if isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load)
-    ]
-    return {each.id for each in owners if isinstance(each, ast.Name)}
+    return _written_or(node, [part.value for part in walk(node) if isinstance(part, ast.Attribute)])
 
 
 def names_changed(node: ast.stmt) -> set[str]:
     """Names of what a statement writes an element of, or calls a method of that no tensor has (`found.append(x)`)."""
     called = [part.func for part in walk(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)]
-    owners = [part.value for part in called if not part.attr.endswith("_") and part.attr not in _OF_TENSORS]
-    owners += [
-        part.value for part in walk(node) if isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load)
-    ]
-    return {each.id for each in owners if isinstance(each, ast.Name)}
+    changed = [part.value for part in called if not part.attr.endswith("_") and part.attr not in _OF_TENSORS]
+    return _written_or(node, changed)
+
+
+def _written_or(node: ast.stmt, others: list[ast.expr]) -> set[str]:
+    """The names of what a statement writes an element of, and among others."""
+    parts = [part for part in walk(node) if isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load)]
+    return {each.id for each in (*others, *(part.value for part in parts)) if isinstance(each, ast.Name)}
 
 
 def is_container(node: ast.expr) -> bool:

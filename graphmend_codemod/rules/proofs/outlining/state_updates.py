@@ -46,7 +46,7 @@ class Update(NamedTuple):
 def edit(site: Site) -> Edit:
     """The compile path in front of the body of the method around the site. NotProven where that would show."""
     function, scope = site.evaluator.scope.node, site.evaluator.scope
-    own, owner = scope.self_name or "", (scope.class_qualified or "").rpartition(".")[2]
+    own, owner = scope.self_name or "", site.class_name
     names = method_parameters(site, function, own)
     update = update_of(site, function, own, names, names_bound(function))
     operator = operator_name(site, function.name)
@@ -75,14 +75,14 @@ def update_of(site: Site, function: FunctionNode, own: str, names: Sequence[str]
         raise NotProven(f"`{next(iter(effects.parts.values()))}` is not held by the instance of the method itself")
     tensors = [*written, *sorted(each for each in effects.read - set(written) if _is_tensor(site, each))]
     others = sorted(effects.read - set(tensors) - effects.held.keys())
-    conditions = _conditions(site, effects, own, (site.evaluator.scope.class_qualified or "").rpartition(".")[2])
+    conditions = _conditions(site, effects, own, site.class_name)
     conditions.append(f"_fits_an_update({', '.join([own, _tuple(tensors), _tuple(others), *names])})")
     return Update(tensors, len(written), conditions)
 
 
 def edit_of(site: Site, path: Replacement, update: Update, operator: Helper, *, whole: bool = False) -> Edit:
     """The edit with the operator's helpers, and with operators for copies of what changes."""
-    owner = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+    owner = site.class_name
     copies = _copies(site, owner, update.tensors[: update.changed])
     asked = any(each.startswith("_owns_its_memory(") for each in update.conditions)
     helpers = (*_helpers(site), *(owning(site) if asked else ()), operator)
@@ -122,7 +122,7 @@ def _conditions(site: Site, effects: FunctionEffects, own: str, owner: str) -> l
 
 def method_parameters(site: Site, function: FunctionNode, own: str) -> list[str]:
     """The parameters behind the instance; NotProven for a method that cannot be called by the name of its class."""
-    args, owner = function.args, (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+    args, owner = function.args, site.class_name
     demand_torch(site)
     demand_class(site, owner)
     if not own or site.function != f"{owner}.{function.name}":

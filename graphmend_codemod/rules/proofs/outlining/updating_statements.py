@@ -30,7 +30,7 @@ _COMMENT = "# torch.compile cannot trace this statement: it calls it as one oper
 
 def edit(site: Site) -> Edit:
     """The compile path in front of the innermost statement that only changes tensors of the instance, or NotProven."""
-    owner = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+    owner = site.class_name
     if not owner or site.function != f"{owner}.{site.evaluator.scope.node.name}" or not site.evaluator.scope.self_name:
         raise NotProven("the code is in no method")
     demand_torch(site)

@@ -19,6 +19,7 @@ from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import REDUCTIONS, SAME_ANY_DTYPE, SAME_IF_FLOATING, torch_function
 from graphmend_codemod.analysis.values import BOOL, Value, ValueKind
 from graphmend_codemod.core.findings import Original
+from graphmend_codemod.rules.framework.conditions import once
 from graphmend_codemod.rules.framework.edits import in_front
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import Diagnostic
@@ -75,21 +76,7 @@ def diagnose(message: str, site: Site, node: ast.If) -> Diagnostic:
     for name in dict.fromkeys(each.name for each in reader.writes.values()):
         inside += [] if off else may_be_written(site, name)
     lines = _Text(selection, reader, judge).lines()
-    return Diagnostic(message, edit=in_front(site, node, [*static, *_once(inside)], lines))
-
-
-def _once(conditions: Sequence[str]) -> list[str]:
-    """The conditions without parts that were asked before."""
-    known: dict[str, None] = {}
-    found = []
-    for each in conditions:
-        node = ast.parse(each, mode="eval").body
-        joined = isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And)
-        parts = [ast.unparse(part) for part in node.values] if joined else [each]  # type: ignore[attr-defined]
-        new = [part for part in parts if part not in known]
-        known |= dict.fromkeys(new)
-        found += [" and ".join(new)] if new else []
-    return found
+    return Diagnostic(message, edit=in_front(site, node, [*static, *once(inside)], lines))
 
 
 class _Reader:

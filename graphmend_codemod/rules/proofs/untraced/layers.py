@@ -121,7 +121,7 @@ def _made_for(site: Site, attribute: str) -> Iterator[tuple[ast.Call, bool]]:
 
     With whether the call is all of it, or one arm of a conditional expression.
     """
-    home = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+    home = site.class_name
     fact = site.evaluator.scope.attribute(attribute)
     if fact is not None and fact.kind not in _UNCLEAR:
         return

@@ -16,6 +16,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.untraced.calls import ordered
 from graphmend_codemod.rules.proofs.untraced.evidence import (
+    assigned,
     is_given_to_forward,
     is_mask,
     is_registered,
@@ -215,14 +216,8 @@ def may_be_tensor(site: Site, node: ast.expr, steps: int = _STEPS) -> bool:
         return passes and any(may_be_tensor(site, argument, steps - 1) for argument in node.args)
     if not isinstance(node, ast.Name) or site.value(node).kind is not ValueKind.UNKNOWN:
         return False
-    sources = [*_assigned(site, node.id), *(_elements(site, node.id) if steps == _STEPS else ())]
+    sources = [*assigned(site, node.id), *(_elements(site, node.id) if steps == _STEPS else ())]
     return any(may_be_tensor(site, source, steps - 1) for source in sources)
-
-
-def _assigned(site: Site, name: str) -> Iterator[ast.expr]:
-    for part in site.evaluator.scope.outline.assignments:
-        if any(is_name(target, name) for target in part.targets):
-            yield part.value
 
 
 def _elements(site: Site, name: str) -> Iterator[ast.expr]:
@@ -231,5 +226,5 @@ def _elements(site: Site, name: str) -> Iterator[ast.expr]:
         if isinstance(node, ast.For):
             for target, iterated in in_step(node.target, node.iter, site.resolve):
                 if is_name(target, name) and isinstance(iterated, ast.Name):
-                    lists = _assigned(site, iterated.id)
+                    lists = assigned(site, iterated.id)
                     yield from (each.elt for each in lists if isinstance(each, (ast.ListComp, ast.GeneratorExp)))
