@@ -124,5 +124,7 @@ def _without_helpers(text: str, known: str) -> str:
         last = node.end_lineno or node.lineno
         while last < len(lines) and not lines[last].strip():
             last += 1
+        while last == len(lines) and not lines[first - 1].strip():
+            first -= 1
         del lines[first:last]
     return "".join(lines)
