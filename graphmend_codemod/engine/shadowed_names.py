@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import builtins
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
+from functools import lru_cache
 
 from graphmend_codemod.analysis.scope import Scope
 from graphmend_codemod.core.findings import Edit, Span
@@ -22,19 +23,25 @@ def unshadowed(diagnostic: Diagnostic, site: Site) -> Diagnostic:
     edit, scope = diagnostic.edit, site.evaluator.scope
     if edit is None:
         return diagnostic
-    local = {name for name in _spelled(edit) if scope.is_local(name)}
-    hidden = {name for name in _spelled(edit) if scope.resolve_global(name) not in (None, f"builtins.{name}")}
+    spelled = _spelled(edit)
+    local = {name for name in spelled if scope.is_local(name)}
+    hidden = {name for name in spelled if scope.resolve_global(name) not in (None, f"builtins.{name}")}
     if not local and not hidden:
         return diagnostic  # nearly always
     other = _other(site.source, edit, scope, local, hidden)
     return diagnostic if other is None else diagnostic._replace(edit=None, declined=name_taken(other))
 
 
-def _spelled(edit: Edit) -> Iterator[str]:
+def _spelled(edit: Edit) -> frozenset[str]:
     """The builtins that the edit may name: only where one means something else its text is parsed."""
-    texts = [part for each in edit.replacements for part in each.parts if isinstance(part, str)]
-    texts += [each.source for each in edit.helpers]
-    return (name for name in _BUILTINS if any(name in text for text in texts))
+    written = "\n".join(part for each in edit.replacements for part in each.parts if isinstance(part, str))
+    return _builtins_in(written).union(*(_builtins_in(each.source) for each in edit.helpers))
+
+
+@lru_cache(512)
+def _builtins_in(text: str) -> frozenset[str]:
+    """The builtins whose names stand in the text, maybe as parts of words. Cached: files share their helpers."""
+    return frozenset(name for name in _BUILTINS if name in text)
 
 
 def _other(source: SourceFile, edit: Edit, scope: Scope, local: Collection[str], hidden: Collection[str]) -> str | None:
