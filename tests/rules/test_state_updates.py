@@ -76,6 +76,17 @@ def test_the_operator_of_a_method_has_a_name_of_its_own() -> None:
     loaded(_QUEUE.replace("def put(", "def update(").replace("self.put(", "self.update("))
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute")
+def test_what_shares_memory_with_another_tensor_of_the_module_breaks_the_graph_as_before() -> None:
+    eager = loaded(_QUEUE.replace("+ (y @ self.bank.t()).sum()", "+ (y @ self.first.t()).sum()")).Model()
+    eager.first = eager.bank[:2]
+    eager, model = copy.deepcopy(eager), copy.deepcopy(eager)
+    compiled: Any = torch.compile(model, backend="aot_eager")
+    for _ in range(2):
+        for old, new in zip(run(eager, eager, X), run(model, compiled, X), strict=True):
+            torch.testing.assert_close(new, old)
+
+
 def test_a_method_that_something_wraps_later_is_not_wrapped_inside_of_the_operator_as_well() -> None:
     module = loaded(_QUEUE)
     eager, put = module.Model(), module.Model.put

@@ -42,7 +42,10 @@ where `torch.distributed.is_initialized()` decides about more, also in functions
 (`broadcast_tensors(self.buffers())`), arguments have to be tensors
 and constants, and gradients off (as under `@torch.no_grad()`) unless all changes go through `.data` or `.detach()`:
 all that is told apart while tracing, and the graph breaks as before. Where autograd saved a tensor before it changes
-through `.data`, compiled code raises in place of a gradient of the new values. `self.queue.clone()` in the class
+through `.data`, compiled code raises in place of a gradient of the new values. It copies each time, also where the
+method changes nothing: so a module that is called twice in one graph, or under activation checkpointing, raises where
+its first call saved such a tensor for a gradient. No other tensor of the instance may share memory with what changes,
+which is asked while tracing. `self.queue.clone()` in the class
 becomes an operator, too: Inductor leaves out a copy of a tensor that changes later in the graph, and the gradient
 would be wrong. In a method that does more, such as a `forward`, one statement that only does this is called as such an
 operator: `if self.initialized.item() == 0: self.start(x)`, or a loop that fills a queue. New data of a tensor,

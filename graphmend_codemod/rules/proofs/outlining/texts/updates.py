@@ -24,8 +24,11 @@ def _fits_an_update(owner, tensors: tuple, others: tuple, *given) -> bool:
 
 @torch.compiler.assume_constant_result
 def _are_apart(owner, names: tuple) -> bool:
-    """True if no two of these tensors of a module share memory."""
-    return len({getattr(owner, name).untyped_storage().data_ptr() for name in names}) == len(names)'''
+    """True if no two of these tensors of a module share memory, nor one of them with another that it holds."""
+    groups = (vars(owner), getattr(owner, "_buffers", {}), getattr(owner, "_parameters", {}))
+    held = {id(each): each for group in groups for each in group.values() if isinstance(each, torch.Tensor)}
+    places = [each.untyped_storage().data_ptr() for each in held.values()]
+    return all(places.count(getattr(owner, name).untyped_storage().data_ptr()) == 1 for name in names)'''
 COPIED = '''\
 def _copied(x: torch.Tensor) -> torch.Tensor:
     """`x.clone()` as an operator: Inductor leaves a copy out, although the tensor changes before a gradient uses it."""
