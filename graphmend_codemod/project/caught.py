@@ -16,7 +16,7 @@ from graphmend_codemod.project.index.project_index import ProjectIndex
 from graphmend_codemod.project.reach import Search
 from graphmend_codemod.project.scripted import held_modules
 from graphmend_codemod.project.summary.records import FunctionSummary, Value
-from graphmend_codemod.project.summary.references import CALLED
+from graphmend_codemod.project.summary.references import CALLED, CALLS
 from graphmend_codemod.project.swallowing import function_swallows, manager_swallows
 from graphmend_codemod.project.wrappers import wrappers
 
@@ -98,12 +98,14 @@ class _Caught(Search):
             known = self._reached.get((module.summary.path, function.qualname, function.line))
             own = known.class_qualified if known is not None else None
             own = own or self._closure_class(module, function)
-            for used, by in caught:
+            calling = {by for used, by in caught if used == CALLS}
+            for used, by in (each for each in caught if each[0] != CALLS):
                 if self._catches(module, function, own, by, traced=known is not None):
                     via = f"`{by}` in {function.qualname} ({module.summary.path})"
                     via = f"{OTHERS_ALONE}{via}" if self._others_alone else via
                     self._follow(Step(module, function, own, via), used)
-                    if own is not None and known is not None and self._may_call_parts(module, function, own, used, by):
+                    may = own is not None and known is not None and by in calling  # what is only read runs no module
+                    if may and own is not None and self._may_call_parts(module, function, own, used, by):
                         self._parts(own, via)
                     for name in (function.qualname, function.outer) if used == CALLED else ():
                         self._callers[f"{module.summary.name}.{name}"] = via

@@ -74,6 +74,9 @@ class Model(nn.Module):
         ("self.part = KINDS['part']()", "self.part(x)"),
         ("fill(self)", "self.part(x)"),
         ("self.part = Part()", "self.now(x)"),
+        ("self.part = Part()", "list(map(self.now, [x]))[0]"),
+        ("self.part = Part()", "(lambda part: part(x))(self.now)"),
+        ("self.part = Part()", "[part(x) for part in [self.now]][0]"),
     ],
 )
 def test_a_part_that_a_method_calls_in_a_way_of_its_own_counts(tmp_path: Path, held: str, called: str) -> None:
@@ -82,6 +85,24 @@ def test_a_part_that_a_method_calls_in_a_way_of_its_own_counts(tmp_path: Path, h
     after, told = fixed_among(tmp_path, source, {})
     assert after == source
     assert any("caught" in each or "`except ValueError` in Model.forward" in each for each in told), told
+
+
+_READS = """
+    @property
+    def ready(self):
+        try:
+            return self.now
+        except ValueError:
+            return None
+"""
+
+
+def test_a_part_whose_owner_is_only_read_there_does_not_count(tmp_path: Path) -> None:
+    source = _HOLDS.format(held="self.part = Part()", called="self.part(x)")
+    source = source.replace("try:", "if self.ready is not None:")
+    source = source.replace("        except ValueError:\n            return x * 0\n", f"        return x\n{_READS}")
+    compiles(source, ["torch.tensor([-1.0, 2.0])"], strict=False)
+    assert "torch._assert_async" in fixed_among(tmp_path, source, {})[0]
 
 
 def test_a_part_of_another_class_does_not_count(tmp_path: Path) -> None:

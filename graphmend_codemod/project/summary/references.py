@@ -113,6 +113,9 @@ CALLED = "?"
 COMPUTED = "self.?()"
 """A call of something looked up at run time, `getattr(self, name)(x)`: it may be any module of the instance."""
 
+CALLS = "?()"
+"""Says that something is called there, among what is used where an exception may be caught."""
+
 
 def _caught(pending: Pending, around: Around, types: Collection[str], inner: set[str]) -> Iterator[tuple[str, str]]:
     """What is used where an exception may be caught, with what may catch it."""
@@ -139,6 +142,8 @@ def _caught(pending: Pending, around: Around, types: Collection[str], inner: set
             if whole.own and _calls_computed(node):
                 yield COMPUTED, by
             yield from ((used, by) for used in _calls_made(node))
+            if any(isinstance(part, ast.Call) for each in node.body for part in ast.walk(each)):
+                yield CALLS, by
 
 
 def _calls_made(node: ast.Try | ast.With | ast.AsyncWith) -> Iterator[str]:
