@@ -20,8 +20,8 @@ SPLIT_SEED = "2026-11-22"
 SEEN = frozenset(
     {
         "davidmrau_moe", "egnn_pytorch", "encodec", "entmax", "fairseq", "freia", "informer2020", "lightly",
-        "lightglue_cvg", "mixture_of_experts", "monai", "nflows", "piq", "recbole", "spikingjelly",
-        "torchrl", "torchvision", "vector_quantize_pytorch", "vit_pytorch", "yolox",
+        "lightglue_cvg", "mixture_of_experts", "monai", "nflows", "piq", "pytorch_metric_learning", "recbole",
+        "spikingjelly", "torchrl", "torchvision", "vector_quantize_pytorch", "vit_pytorch", "yolox",
     }
 )  # fmt: skip
 """Packages that the seed put into the exam, and of which somebody who wrote rules saw code or findings: now study."""

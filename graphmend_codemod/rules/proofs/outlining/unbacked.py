@@ -20,6 +20,7 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING, decorator
 from graphmend_codemod.rules.proofs.outlining.fractions_read import has_fraction, whole_at_trace
 from graphmend_codemod.rules.proofs.outlining.kept_boxes import kept
 from graphmend_codemod.rules.proofs.outlining.kept_statistics import only_kept
+from graphmend_codemod.rules.proofs.outlining.laid_out_anew import widths_kept
 from graphmend_codemod.rules.proofs.outlining.skipped_code import condition_to_skip
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import (
     HELPERS,
@@ -106,12 +107,15 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     if why is None:
         passed, why = avoided(site, statement, is_number=is_number)
     off: list[str] = []
+    same: list[str] = []
     chosen = [node for node, text in written if _CHOOSES.search(text)]
     if why is None:
         why = why_truth_is_asked(site, statement, chosen)
     if why is None:
         numbers, scope = [node for node, text in written if not _CHOOSES.search(text)], site.evaluator.scope.node
         why, off = unanswered(site, chosen, [*numbers, *sizes_in(scope, rows_of(scope, chosen))])
+        if why is None:
+            why, same = widths_kept(site, chosen, numbers)
     way_out = _PASS_IN if is_number else "manually compute all elements and select with `torch.where`"
     reason = f"{why}; {way_out}" if why is not None else None
     shaped = as_shape(site, statement, [node for node, text in written if text.startswith("_numbers_in_graph(")])
@@ -128,7 +132,7 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     owners = [owner for node in counted if (owner := _owner(site, node)) is not None and dotted(owner) is not None]
     asked += [f"isinstance({site.text(each)}, {site.torch}.Tensor)" for each in owners if site.value(each).hint]
     asked += _seeming(site, written)
-    conditions = tuple(dict.fromkeys([*passed, *asked, *off]))
+    conditions = tuple(dict.fromkeys([*passed, *asked, *same, *off]))
     alone = bool(off) or any(_breaks_for_a_gradient(site, node) for node in counted)
     return Captured(first, reason, tuple(written), tuple(dict.fromkeys(needed)), conditions, alone)
 

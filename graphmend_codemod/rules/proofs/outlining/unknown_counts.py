@@ -187,7 +187,7 @@ class Rows:
             isinstance(node, ast.Call) and last_name(node.func) in _OF_NUMBERS and any(map(self.is_number, node.args))
         )
 
-    def _is_cut(self, node: ast.AST) -> bool:
+    def is_cut(self, node: ast.AST) -> bool:
         """True for `x[:n]` and `x.narrow(0, 0, n)` of one of the numbers."""
         if isinstance(node, ast.Subscript):
             bounds = [part for part in walk(node.slice) if isinstance(part, ast.Slice)]
@@ -205,7 +205,7 @@ class Rows:
         """True where the rows come through to an expression, as many as they were."""
         if id(node) in self._nodes or (isinstance(node, (ast.Name, ast.Attribute)) and dotted(node) in self.names):
             return True
-        if self._numbers and self._is_cut(node):
+        if self._numbers and self.is_cut(node):
             return True
         if isinstance(node, ast.Call):
             name, owner = last_name(node.func), [node.func.value] if isinstance(node.func, ast.Attribute) else []

@@ -23,6 +23,7 @@ from graphmend_codemod.analysis.patterns import (
 from graphmend_codemod.analysis.scope import dotted, parameters, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.laid_out_anew import why_laid_out
 from graphmend_codemod.rules.proofs.outlining.unknown_counts import Rows, rows_of, sizes_in
 from graphmend_codemod.rules.proofs.untraced.evidence import registered
 from graphmend_codemod.rules.proofs.untraced.other_files import defined
@@ -261,6 +262,8 @@ class _AskedTruth(_AskedValues):
     def _follow(self, function: Definition, names: frozenset[str]) -> bool:
         rows = rows_of(function.node, self._chosen, names=self._handed.get(function.node.lineno, frozenset()))
         self._nodes |= {id(each) for each in sizes_in(function.node, rows)}
+        if not self._is_own(function) and (why := why_laid_out(function.node, rows)) is not None:
+            self._fail(why)
         for call in (part for part in walk(function.node) if isinstance(part, ast.Call)):
             callee = self._calls.callee(function, call)
             given = callee.arguments(call).items() if callee is not None else ()
@@ -282,6 +285,9 @@ class _AskedTruth(_AskedValues):
             asked = [part for each in walk(node) for part in deciding(each) if not isinstance(part, ast.Compare)]
             if any(id(part) in sizes for each in asked for part in walk(each)):
                 self._fail(f"a branch of `{found[1].qualname}` depends on how many there are")
+            why = why_laid_out(node, rows_of(node, (), names=taken)) if taken else None
+            if why is not None:
+                self._fail(why)
 
     def _look(self, function: Definition, node: ast.AST, names: frozenset[str]) -> None:
         if isinstance(node, ast.Call):
