@@ -65,3 +65,10 @@ def test_a_function_may_lay_them_out() -> None:
     declined(source, "`rows.view(-1, 2)` may give the rows another width", select=("GM802",), opaque=True)
     after, _ = fixed(source.replace("view(-1, 2)", "view(len(rows), 4, 2)"), **CODE)
     assert torch.equal(*_as_inductor_computes(after))
+
+
+def test_one_of_so_many_is_picked_outside_of_the_graph() -> None:
+    source = model("return 2 * x[mask].view(2, -1, x.size(-1))[:, -1]")
+    declined(source, "picks one of so many", select=("GM802",), opaque=True)
+    after, _ = fixed(source.replace("[:, -1]", "[:, :1]").replace("2 * x", "x"), **CODE)
+    assert "_places_in_graph(mask)" in after

@@ -39,6 +39,7 @@ Rows of unknown number that are laid out anew, `x[mask].view(-1, 16)`, are compu
 where their width changes, without a word. The header asks for it (`x.shape[-1] == 16`), and where it cannot, nothing is
 written; `view(-1)`, and rows that are counted (`rows.view(len(rows), 4, -1)`), are right. What is computed of a tensor
 that is cut to a number (`torch.zeros(n, 64)`) is not followed to where it is laid out: write `-1` with its whole width.
+Inductor cannot compile one of so many, `rows.view(batch, -1, width)[:, -1]`: nothing is written there either.
 
 An integer that Python's `random` draws (`n = random.randint(1, self.most)`) is a tensor for Dynamo, and the graph
 breaks where a tensor is cut at it or repeated by it. It is drawn as before, once for each call and from the same

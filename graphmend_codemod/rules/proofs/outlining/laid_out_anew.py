@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Sequence
 
-from graphmend_codemod.analysis.patterns import last_name, written_integer
+from graphmend_codemod.analysis.patterns import elements_of, last_name, written_integer
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
@@ -28,6 +28,11 @@ def widths_kept(site: Site, nodes: Collection[ast.expr], numbers: Collection[ast
     """
     scope, conditions = site.evaluator.scope.node, []
     chosen, cut = rows_of(scope, nodes), rows_of(scope, (), numbers)
+    picked = next(
+        (part for part in walk_scope(scope) if isinstance(part, ast.Subscript) and _picks(part, chosen)), None
+    )
+    if picked is not None:
+        return f"`{short(picked)}` picks one of so many, which Inductor cannot compile", []
     for call, laid_out, sizes in (*_calls(scope, chosen), *_calls(scope, cut)):
         held = _held(site, laid_out)
         if not _may_change(sizes) or not (chosen.reach(laid_out) or cut.is_cut(held)) or _counts_up(site, held):
@@ -37,6 +42,15 @@ def widths_kept(site: Site, nodes: Collection[ast.expr], numbers: Collection[ast
             return _why(call), []
         conditions.append(condition)
     return None, conditions
+
+
+def _picks(node: ast.Subscript, rows: Rows) -> bool:
+    """True for `rows.view(batch, -1, width)[:, -1]`: how far apart they lie is asked for."""
+    call, parts = node.value, elements_of(node.slice)
+    if not isinstance(call, ast.Call) or last_name(call.func) not in _LAYS_OUT or not rows.reach(call):
+        return False
+    made = [number for number, each in enumerate(call.args) if written_integer(each) == -1]
+    return made not in ([], [0]) and len(parts) > made[0] and not isinstance(parts[made[0]], ast.Slice)
 
 
 def why_laid_out(function: ast.AST, rows: Rows) -> str | None:
