@@ -5,7 +5,7 @@ Sizes that come from the data, numbers that are read back to Python, recurrent l
 Where another rule looks at the same statement, that rule's reason is given in place of this one.
 
 Code without annotations is judged by what its file says: what the callers of a function give it, what its callees
-return, what a container or an attribute was given. That is a guess, so it is worded as one, and no edit relies on it.
+return, what a container or an attribute was given. That is a guess, so it is worded as one, and an edit asks anew.
 """
 
 from __future__ import annotations

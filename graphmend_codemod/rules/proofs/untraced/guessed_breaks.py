@@ -1,4 +1,4 @@
-"""Breaks that only a guess tells of, from all that the file says: advice alone asks for them, and no edit."""
+"""Breaks that only a guess tells of, from all that the file says: an edit asks anew while the code is traced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an expression seems to hold: a tensor, a mask, a random number. Guesses for advice, and never for an edit."""
+"""What an expression seems to hold: a tensor, a mask, a random number. Guesses; an edit asks anew while traced."""
 
 from __future__ import annotations
 
