@@ -297,7 +297,7 @@ def _called(node: ast.expr) -> ast.expr:
 
 
 def without_data(node: ast.expr) -> ast.expr:
-    """`x` for `x.data`; any other as it is."""
+    """`x` for `x.data`; any other expression unchanged."""
     return node.value if isinstance(node, ast.Attribute) and node.attr == "data" else node
 
 

@@ -100,7 +100,7 @@ def _is_size(node: ast.expr, dim: int) -> bool:
 
 
 def _held(site: Site, node: ast.expr) -> ast.expr:
-    """What a name holds that is assigned once, and any other expression as it is."""
+    """The value of a name that is assigned once; any other expression unchanged."""
     values = assigned(site, node.id) if isinstance(node, ast.Name) else []
     return values[0] if len(values) == 1 else node
 
