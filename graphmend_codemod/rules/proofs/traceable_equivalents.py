@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_name, only_target, reads_name
-from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
+from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.analysis.speculation import reads_loudly, short
 from graphmend_codemod.analysis.torch_api import CLOCKS, VARIABLE
 from graphmend_codemod.core.findings import Helper
@@ -182,21 +181,20 @@ def _tracing_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
     return either(site, statement, call, f"{site.torch}.jit.is_tracing")
 
 
-def _uniform(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
-    """`random.uniform(0.0, 1.0)` draws the same number from the same generator; a test on it is GM111's."""
+def _drawn_by_python(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
+    """None, or no twin: Inductor of torch 2.13 reads the bits of what `random.uniform` draws as another dtype.
+
+    A test on the number is GM111's.
+    """
     if any(part is call for test in _tests(statement) for part in ast.walk(test)):
         return None
     compared = (part for part in ast.walk(statement) if isinstance(part, ast.Compare))
     if any(part is call for each in compared for part in ast.walk(each)):
         raise NotProven("a test reads the number; manually draw it before compiled code, and pass in what is decided")
-    made = (part for part in walk(tree_of(site.source.text)) if isinstance(part, ast.Call))
-    if any(site.resolve_global(each.func) == "random.Random" for each in made):
-        raise NotProven("torch 2.13 draws a number of `random.Random` once and for all where it traces this, too")
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    if owner is None or call.args or call.keywords:
-        raise NotProven("manually import `random` itself and draw with `random.uniform(0.0, 1.0)`")
-    twin = f"{site.text(owner)}.uniform(0.0, 1.0)"
-    return Twin(call, call, twin, (site.compiling,))
+    raise NotProven(
+        "Inductor of torch 2.13 computes with other numbers than `random.uniform` draws, which Dynamo traces; manually "
+        "draw it with `torch.rand(())`, or before compiled code and pass it in as a tensor"
+    )
 
 
 def _default_device(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
@@ -282,7 +280,7 @@ BY_NAME: dict[str, Make] = {
     "copy.copy": _copied,
     "torch.jit.isinstance": _class_asked,
     "torch._C._is_tracing": _tracing_asked,
-    "random.random": _uniform,
+    "random.random": _drawn_by_python,
     "torch.get_default_device": _default_device,
     **dict.fromkeys(("numpy.finfo", "numpy.iinfo"), library_calls.limits),
     **dict.fromkeys(("opt_einsum.contract", "opt_einsum.contract.contract"), library_calls.contracted),

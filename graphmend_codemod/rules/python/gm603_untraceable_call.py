@@ -1,10 +1,11 @@
 """untraceable-call (GM603): a call that TorchDynamo never traces, or wrongly, although an equivalent is traceable.
 
-`torch.autograd.Variable(x)` has been `x.detach()` since torch 0.4, a progress bar hands on what it is given,
-`random.random()` is `random.uniform(0.0, 1.0)`, old signatures such as `x.add_(alpha, y)` are `x.add_(y, alpha=alpha)`.
-Dynamo breaks the graph at the one and traces the other. Eager mode keeps the call, word for word; under `torch.compile`
-its equivalent runs, with the same arguments. (Where `torch.func.grad` or the like is compiled itself, Dynamo of torch
-2.13 ends with an error at any number that Python's `random` draws, such as this one: draw it outside.)
+`torch.autograd.Variable(x)` has been `x.detach()` since torch 0.4, a progress bar hands on what it is given, and old
+signatures such as `x.add_(alpha, y)` are `x.add_(y, alpha=alpha)`. Dynamo breaks the graph at the one and traces the
+other. Eager mode keeps the call, word for word; under `torch.compile` its equivalent runs, with the same arguments.
+
+`random.random()` is left alone: Dynamo traces `random.uniform(0.0, 1.0)`, which draws the same number, and Inductor of
+torch 2.13 reads its bits as another dtype. `x * random.uniform(0.0, 1.0)` gives any number there, without a word.
 
 What a call takes for granted is asked for while Dynamo traces: a subclass of tensor, or `requires_grad=True`, goes to
 `Variable` and breaks the graph as before. `torch.jit.isinstance` is replaced for plain classes, in

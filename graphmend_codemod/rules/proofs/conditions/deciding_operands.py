@@ -41,7 +41,7 @@ _BELOW_0: dict[type[ast.cmpop], bool] = {ast.Lt: False, ast.GtE: True}
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _MAY_BE_0 = "a random number may be 0, so a bound of 0 does not decide the test; manually test the bound first"
 _BEFORE = "manually draw it before compiled code, and pass it in as a Python bool"
-_NOT_TRACED = "Dynamo does not trace it; manually import `random` itself and draw with `random.uniform(0.0, 1.0)`"
+_NOT_TRACED = "Dynamo does not trace it; manually import `random` itself and draw with `random.random()`"
 
 
 def decision(site: Site, test: ast.expr) -> Decision | str | None:
