@@ -35,11 +35,14 @@ Some operators ask how many rows there are, such as `torch.logsumexp`, `chunk` a
 chooses go into one, nothing is written. Of others the gradient alone asks (`cumsum`, `prod`, `std` of all elements):
 there GM801 makes the statements one operator, and where it cannot, the header asks that no gradient is needed.
 
-Rows of unknown number that are laid out anew, `x[mask].view(-1, 16)`, are computed wrongly by Inductor of torch 2.13
-where their width changes, without a word. The header asks for it (`x.shape[-1] == 16`), and where it cannot, nothing is
-written; `view(-1)`, and rows that are counted (`rows.view(len(rows), 4, -1)`), are right. What is computed of a tensor
-that is cut to a number (`torch.zeros(n, 64)`) is not followed to where it is laid out: write `-1` with its whole width.
-Inductor cannot compile one of so many, `rows.view(batch, -1, width)[:, -1]`: nothing is written there either.
+Rows of unknown number whose width changes, `x[mask].view(-1, 16)`, are computed wrongly by Inductor of torch 2.13,
+without a word. So they become one dimension first, `x[...].flatten().view(-1, 16)`; where they have a name by then,
+nothing is written: put `.flatten()` there by hand. `view(-1)`, a width that stays (`x.shape[-1]`), and rows that are
+counted (`rows.view(len(rows), 4, -1)`) are right. The largest of no rows is -inf there, where eager mode raises.
+A batch of matrix products with an unknown size in them (`q @ k.transpose(-2, -1)` of `x[mask][None]` or `x[:, :n]`,
+`torch.einsum`, layers of torch that pay attention) is a compile error there, so it stays outside of the graph where it
+is seen: evaluate a model with Inductor where such tensors go to other layers. Inductor cannot compile one of so many,
+`rows.view(batch, -1, width)[:, -1]`: nothing is written there either.
 
 An integer that Python's `random` draws (`n = random.randint(1, self.most)`) is a tensor for Dynamo, and the graph
 breaks where a tensor is cut at it or repeated by it. It is drawn as before, once for each call and from the same

@@ -1,8 +1,9 @@
 """Rows that a mask chooses, or as many as a number says, laid out with another width: `x[mask].view(-1, 16)`.
 
-Inductor of torch 2.13 takes a width for the number of rows there, and computes something else, without a word: for
-`[rows, 64]` as `[4 * rows, 16]`, with torch's own `nonzero` as well. Where the width stays, or all becomes one
-dimension, it is right.
+Inductor of torch 2.13 goes through both layouts from the last size on, and takes a product of sizes for another as soon
+as one is a multiple of the other: for `[rows, 64]` as `[4 * rows, 16]` it takes `rows` for 1, and computes something
+else, without a word, with torch's own `nonzero` as well. It is right where the sizes come out even before the number of
+rows: where the width stays, or all is one dimension, before or after.
 """
 
 from __future__ import annotations
@@ -10,23 +11,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Sequence
 
-from graphmend_codemod.analysis.patterns import elements_of, last_name, written_integer
-from graphmend_codemod.analysis.scope import dotted, walk_scope
+from graphmend_codemod.analysis.patterns import elements_of, is_name, last_name, same, written_integer
+from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.batched_products import why_batched
 from graphmend_codemod.rules.proofs.outlining.unknown_counts import Rows, rows_of
-from graphmend_codemod.rules.proofs.untraced.evidence import assigned
 
 _LAYS_OUT = frozenset({"reshape", "view"})
-_ROWS_AND_WIDTH = 2
+_TURNS = frozenset({"H", "T", "mT", "mH", "movedim", "permute", "swapaxes", "t", "transpose"})
+_MIXES = _TURNS | frozenset("cat concat concatenate einsum expand hstack repeat reshape stack tile unfold view".split())
+"""What may change the last size, or move another one to its place."""
 
 
-def widths_kept(site: Site, nodes: Collection[ast.expr], numbers: Collection[ast.expr]) -> tuple[str | None, list[str]]:
-    """Why rows that these expressions choose, or cut, are laid out anew, or what has to hold so that they are not.
-
-    Of what is cut to a number only itself is looked at, and not all that is computed of it.
-    """
-    scope, conditions = site.evaluator.scope.node, []
+def widths_kept(
+    site: Site, nodes: Collection[ast.expr], numbers: Collection[ast.expr]
+) -> tuple[str | None, list[ast.expr]]:
+    """Why rows that these expressions choose, or cut, are laid out anew, or which to give one dimension before it."""
+    scope, flat = site.evaluator.scope.node, []
     chosen, cut = rows_of(scope, nodes), rows_of(scope, (), numbers)
     picked = next(
         (part for part in walk_scope(scope) if isinstance(part, ast.Subscript) and _picks(part, chosen)), None
@@ -34,14 +36,12 @@ def widths_kept(site: Site, nodes: Collection[ast.expr], numbers: Collection[ast
     if picked is not None:
         return f"`{short(picked)}` picks one of so many, which Inductor cannot compile", []
     for call, laid_out, sizes in (*_calls(scope, chosen), *_calls(scope, cut)):
-        held = _held(site, laid_out)
-        if not _may_change(sizes) or not (chosen.reach(laid_out) or cut.is_cut(held)) or _counts_up(site, held):
+        if not _may_change(scope, laid_out, sizes) or _counts_up(site, _held(scope, laid_out)):
             continue
-        condition = _same_width(site, held, sizes, nodes)
-        if condition is None:
+        if not any(laid_out is each for each in nodes):
             return _why(call), []
-        conditions.append(condition)
-    return None, conditions
+        flat.append(laid_out)
+    return why_batched(scope, chosen) or why_batched(scope, cut), flat
 
 
 def _picks(node: ast.Subscript, rows: Rows) -> bool:
@@ -53,35 +53,77 @@ def _picks(node: ast.Subscript, rows: Rows) -> bool:
     return made not in ([], [0]) and len(parts) > made[0] and not isinstance(parts[made[0]], ast.Slice)
 
 
-def why_laid_out(function: ast.AST, rows: Rows) -> str | None:
-    """Why rows that a function is given are laid out anew there, where nobody can ask for their width."""
-    return next((_why(call) for call, _, sizes in _calls(function, rows) if _may_change(sizes)), None)
+def why_laid_out(function: FunctionNode, rows: Rows) -> str | None:
+    """Why rows that a function is given are laid out anew, or multiplied, so that Inductor is wrong or ends there."""
+    found = _calls(function, rows)
+    laid_out = (_why(call) for call, whole, sizes in found if _may_change(function, whole, sizes))
+    return next(laid_out, None) or why_batched(function, rows)
 
 
 def _why(call: ast.Call) -> str:
-    return f"`{short(call)}` may give the rows another width, which Inductor computes wrongly"
+    wrong = "may give the rows another width, which Inductor computes wrongly"
+    return f"`{short(call)}` {wrong} unless `.flatten()` stands in front of it"
 
 
-def _calls(scope: ast.AST, rows: Rows) -> Iterator[tuple[ast.Call, ast.expr, Sequence[ast.expr]]]:
+def _calls(scope: FunctionNode, rows: Rows) -> Iterator[tuple[ast.Call, ast.expr, Sequence[ast.expr]]]:
     """`rows.view(-1, 4)` and `torch.reshape(rows, (-1, 4))`: the call, what it lays out and the sizes."""
     for call in (part for part in walk_scope(scope) if isinstance(part, ast.Call)):
         if last_name(call.func) not in _LAYS_OUT or not isinstance(call.func, ast.Attribute):
             continue
-        given = [call.func.value, *call.args]
+        given = [call.func.value, *call.args, *(word.value for word in call.keywords)]
         first = next((number for number, each in enumerate(given[:2]) if rows.reach(each)), None)
         if first is None:
             continue
         sizes = given[first + 1 :]
-        whole = sizes[0] if len(sizes) == 1 else None
-        yield call, given[first], whole.elts if isinstance(whole, (ast.Tuple, ast.List)) else sizes
+        whole = _held(scope, sizes[0]) if len(sizes) == 1 else None
+        listed = whole.elts if isinstance(whole, (ast.Tuple, ast.List)) else sizes
+        yield call, given[first], [each for size in listed for each in _unpacked(scope, size)]
 
 
-def _may_change(sizes: Sequence[ast.expr]) -> bool:
-    """True where the first size is made of the others, `-1` or a product, and the width is not that of a tensor."""
-    if len(sizes) < _ROWS_AND_WIDTH or any(isinstance(each, ast.Starred) for each in sizes):
+def _unpacked(scope: FunctionNode, size: ast.expr) -> Sequence[ast.expr]:
+    """The elements of `*size`, where it is a tuple that the function writes out."""
+    held = _held(scope, size.value) if isinstance(size, ast.Starred) else None
+    return held.elts if isinstance(held, (ast.Tuple, ast.List)) else [size]
+
+
+def _may_change(scope: FunctionNode, laid_out: ast.expr, sizes: Sequence[ast.expr]) -> bool:
+    """True where a size is made of others, `-1` or a product, and the sizes behind it may not be those of the rows."""
+    sizes = [each for each in sizes if written_integer(each) != 1]
+    made = [number for number, each in enumerate(sizes) if _is_made(scope, each)]
+    if not made or _is_flat(_held(scope, laid_out)):
         return False
-    made = written_integer(sizes[0]) == -1 or isinstance(sizes[0], ast.BinOp)
-    return made and not (len(sizes) == _ROWS_AND_WIDTH and _is_size(sizes[1], -1))
+    if made[0] == len(sizes) - 1:
+        return len(sizes) > 1 and _turns(_held(scope, laid_out))
+    behind = sizes[made[0] + 1 :]
+    if len(behind) > 1 or not _is_width(behind[0]):
+        return True
+    return _mixes_widths(_held(scope, laid_out)) and not any(same(part, laid_out) for part in walk(behind[0]))
+
+
+def _is_made(scope: FunctionNode, size: ast.expr) -> bool:
+    """True for `-1`, `4 * n`, `int(n / 2)` and a name that holds one of these."""
+    if isinstance(size, ast.Name):
+        return any(not isinstance(each, ast.Name) and _is_made(scope, each) for each in _values(scope, size.id))
+    computed = size.args if isinstance(size, ast.Call) and isinstance(size.func, ast.Name) else [size]
+    return written_integer(size) == -1 or any(isinstance(each, ast.BinOp) for each in computed)
+
+
+def _turns(node: ast.expr) -> bool:
+    """True for `rows.t()`, where so many may come last."""
+    return last_name(node.func if isinstance(node, ast.Call) else node) in _TURNS
+
+
+def _is_flat(node: ast.expr) -> bool:
+    """True for `rows.flatten()` and `rows.view(-1)`, which are one dimension."""
+    name = last_name(node.func) if isinstance(node, ast.Call) else ""
+    if name in {"flatten", "ravel"}:
+        return not node.args and not node.keywords  # type: ignore[attr-defined]
+    return name in _LAYS_OUT and len(node.args) == 1 and written_integer(node.args[0]) == -1  # type: ignore[attr-defined]
+
+
+def _mixes_widths(node: ast.expr) -> bool:
+    """True where the rows may have another last size than what they are chosen from: `torch.cat([rows, rows], 1)`."""
+    return any(isinstance(part, ast.Call) and last_name(part.func) in _MIXES for part in walk(node))
 
 
 def _counts_up(site: Site, laid_out: ast.expr) -> bool:
@@ -89,33 +131,23 @@ def _counts_up(site: Site, laid_out: ast.expr) -> bool:
     return isinstance(laid_out, ast.Call) and site.resolve(laid_out.func) == "torch.arange"
 
 
-def _is_size(node: ast.expr, dim: int) -> bool:
-    """True for `x.shape[dim]` and `x.size(dim)`."""
+def _is_width(node: ast.expr) -> bool:
+    """True for `x.shape[-1]`, `x.size(-1)` and `*x.shape[1:]`."""
+    if isinstance(node, ast.Starred):
+        return isinstance(node.value, ast.Subscript) and last_name(node.value.value) == "shape"
     if isinstance(node, ast.Subscript):
-        return (
-            isinstance(node.value, ast.Attribute) and node.value.attr == "shape" and written_integer(node.slice) == dim
-        )
+        return last_name(node.value) == "shape" and written_integer(node.slice) == -1
     of_size = isinstance(node, ast.Call) and last_name(node.func) == "size" and len(node.args) == 1
-    return of_size and written_integer(node.args[0]) == dim  # type: ignore[attr-defined]
+    return of_size and written_integer(node.args[0]) == -1  # type: ignore[attr-defined]
 
 
-def _held(site: Site, node: ast.expr) -> ast.expr:
+def _values(scope: FunctionNode, name: str) -> list[ast.expr]:
+    """What a function assigns to a name."""
+    statements = (part for part in walk_scope(scope) if isinstance(part, ast.Assign))
+    return [each.value for each in statements if any(is_name(target, name) for target in each.targets)]
+
+
+def _held(scope: FunctionNode, node: ast.expr) -> ast.expr:
     """The value of a name that is assigned once; any other expression unchanged."""
-    values = assigned(site, node.id) if isinstance(node, ast.Name) else []
+    values = _values(scope, node.id) if isinstance(node, ast.Name) else []
     return values[0] if len(values) == 1 else node
-
-
-def _same_width(site: Site, laid_out: ast.expr, sizes: Sequence[ast.expr], nodes: Collection[ast.expr]) -> str | None:
-    """`x.shape[-1] == 16` for `x[mask].view(-1, 16)`; None where that cannot be asked in front of the statement."""
-    if not any(laid_out is each for each in nodes) or not isinstance(laid_out, ast.Subscript):
-        return None
-    base, width = laid_out.value, sizes[-1]
-    spelled = dotted(width) or ""
-    plain = isinstance(width, ast.Constant) or (bool(spelled) and not assigned(site, spelled.partition(".")[0]))
-    if len(sizes) != _ROWS_AND_WIDTH or not plain or dotted(base) is None or not site.value(base).is_tensor:
-        return None
-    same = f"{site.text(base)}.shape[-1] == {site.text(width)}"
-    mask = laid_out.slice
-    if dotted(mask) is None or not site.value(mask).is_tensor:
-        return same
-    return f"({site.text(base)}.dim() == {site.text(mask)}.dim() or {same})"

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import last_name, names_bound
+from graphmend_codemod.analysis.patterns import all_given, last_name, names_bound
 from graphmend_codemod.analysis.scope import FunctionNode, children, dotted, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
@@ -23,6 +23,13 @@ _BREAK = torch_api.name_set(
 _ALONG = torch_api.name_set("diff chunk split tensor_split trapezoid")
 """Those of them that ask only along the dimension that they are given, which is the first where they are given none."""
 _FAIL = torch_api.name_set("cumsum cumprod logcumsumexp prod svd svdvals pinv")
+_FAIL_ANYWAY = torch_api.name_set("diagonal multi_head_attention_forward trace")
+"""Those that Inductor cannot compile. Attention over rows of unknown number gave another result, too."""
+_ATTENDS = frozenset(
+    """MultiheadAttention Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder
+    TransformerEncoderLayer""".split()
+)
+"""Layers of torch that call one of them."""
 _FAIL_WHOLE = torch_api.name_set("std var std_mean var_mean squeeze")
 """Those of them that do so where they are given no dimension."""
 _REDUCE = torch_api.name_set("sum mean max min amax amin any all norm prod median argmax argmin std var")
@@ -56,6 +63,8 @@ def unanswered(
     asks = _asked_of(site, nodes)
     if asks is None:
         cut = _asked_of(site, (), numbers) if numbers else None
+        if cut is not None and not cut.gradient:
+            return cut.why, []
         return None, [] if cut is None else [site.gradients_off]
     bases = [_chosen_from(site, node) for node in nodes]
     if not asks.gradient or None in bases:
@@ -126,6 +135,9 @@ def _asked_of(site: Site, nodes: Collection[ast.expr], numbers: Collection[ast.e
     """What asks how many rows these expressions choose, and would not get an answer; None where nothing does."""
     scope = site.evaluator.scope.node
     rows = rows_of(scope, nodes, numbers)
+    why = _not_compiled(site, scope, rows)
+    if why is not None:
+        return _Asks(why, False)
     found = None if site.no_grad else _powers(site, scope, rows)
     for call in (part for part in walk_scope(scope) if isinstance(part, ast.Call)):
         name = last_name(call.func)
@@ -141,6 +153,18 @@ def _asked_of(site: Site, nodes: Collection[ast.expr], numbers: Collection[ast.e
         if (name in _FAIL or whole) and not site.no_grad:
             found = _Asks(f"`{short(call)}` asks how many there are, and its gradient cannot be compiled", True)
     return found
+
+
+def _not_compiled(site: Site, scope: ast.AST, rows: Rows) -> str | None:
+    """Why Inductor cannot compile what is done with the rows, such as a layer of torch that pays attention to them."""
+    for call in (part for part in walk_scope(scope) if isinstance(part, ast.Call)):
+        kind = torch_api.torch_module_class(site.value(call.func).instance_of)
+        owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+        if (kind in _ATTENDS or last_name(call.func) in _FAIL_ANYWAY) and any(
+            map(rows.reach, [*owner, *all_given(call)])
+        ):
+            return f"`{short(call)}` asks how many there are, and Inductor cannot compile it"
+    return None
 
 
 def _powers(site: Site, scope: ast.AST, rows: Rows) -> _Asks | None:
