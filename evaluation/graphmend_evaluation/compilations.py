@@ -12,6 +12,7 @@ from graphmend_evaluation.results import CallResult, Counts, Status
 COMPILATIONS_SCHEMA = 1
 INDUCTOR = "inductor"
 COUNTING = "counting"
+BACKENDS = (COUNTING, INDUCTOR)
 
 
 @dataclass(frozen=True)

@@ -75,9 +75,7 @@ class _Ways(ModelRun):
         model = factory.make()
         load_pins(model, self.folder)
         recorder = BreakRecorder(factory.root)
-        backend: Any = recorder.backend
-        if way.backend == INDUCTOR:
-            backend = _counted_inductor(recorder)
+        backend = recorder.inductor if way.backend == INDUCTOR else recorder.backend
         flags = dict.fromkeys(way.flags, True)
         with recorder.recording(len(model.calls)), torch._dynamo.config.patch(flags):
             compiled = torch.compile(model.target, backend=backend, dynamic=way.dynamic)
@@ -85,17 +83,6 @@ class _Ways(ModelRun):
         counts = recorder.counts()
         runs.save(observed, self.folder / "compiled.pt")
         return {"counts": to_json(counts), "calls": to_json(self._calls())}
-
-
-def _counted_inductor(recorder: Any) -> Any:
-    """Inductor behind the recorder's count."""
-    from torch._inductor.compile_fx import compile_fx
-
-    def backend(graph: Any, inputs: Any) -> Any:
-        recorder.backend(graph, inputs)
-        return compile_fx(graph, inputs)
-
-    return backend
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -123,6 +123,14 @@ class BreakRecorder:
         self._graphs.append(_Graph(frame, compilation, ops, opaque))
         return graph
 
+    def inductor(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable[..., Any]:
+        """A backend for `torch.compile` that counts a graph and hands it to Inductor, torch's own default."""
+        from torch._inductor.compile_fx import compile_fx  # takes a second
+
+        self.backend(graph, inputs)
+        compiled: Callable[..., Any] = compile_fx(graph, inputs)
+        return compiled
+
     @contextlib.contextmanager
     def recording(self, calls: int = 1) -> Iterator[BreakRecorder]:
         """Listen to Dynamo, with capture flags off and room for `calls` compilations of each frame."""

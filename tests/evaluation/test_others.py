@@ -9,12 +9,12 @@ from typing import Any
 
 import git
 import pytest
+import torch
 
+from graphmend_evaluation.counting import BreakRecorder
 from graphmend_evaluation.others import builders, draw, page, result
 from graphmend_evaluation.results import BreakSite, Counts
 from graphmend_evaluation.survey.row import Row
-
-pytest.importorskip("torch")
 
 MODULE = """
 import logging
@@ -28,6 +28,17 @@ class Scale(torch.nn.Module):
     def forward(self, x):
         logger.warning("scaled")
         return x * 2, x.nonzero()  # its size leaves the model: nothing fixes that
+"""
+DRAWN = """
+import random
+
+import torch
+
+
+class Scale(torch.nn.Module):
+    def forward(self, x):
+        print("drawn")
+        return x * random.uniform(1.0, 2.0)  # Inductor of torch 2.13 computes with another number
 """
 MATCHED = """
 import numpy
@@ -187,6 +198,26 @@ def test_a_model_is_measured_before_and_after_the_fixes(tmp_path: Path, capfd: p
     assert row["before"]["events"] == 2
     assert row["after"]["events"] == 1
     assert row["after"]["eager equal"]
+
+
+@pytest.mark.slow
+def test_inductor_may_compile_the_graphs(tmp_path: Path) -> None:
+    _, data = run_of(tmp_path, DRAWN, "--backend", "inductor", "--no-fix")
+
+    (row,) = data["models"]
+    assert data["about"]["backend"] == "inductor"
+    assert row["before"]["events"] == 1
+    assert "differ" in row["before"]["compiled"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_inductor_is_counted_as_well(tmp_path: Path) -> None:
+    recorder = BreakRecorder(tmp_path)
+    with recorder.recording():
+        computed = torch.compile(lambda x: x.sin() + 1, backend=recorder.inductor)(torch.ones(2))
+
+    assert recorder.counts().ops_per_graph == (2,)
+    assert torch.allclose(computed, torch.ones(2).sin() + 1)
 
 
 @pytest.fixture(scope="module")

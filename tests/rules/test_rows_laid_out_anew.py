@@ -76,6 +76,15 @@ def test_the_way_out_is_one(layout: str) -> None:
     assert _is_right_under_inductor(after)
 
 
+@pytest.mark.parametrize(
+    "layout", ["rows.view(*x.shape[:-1], -1, 2)", "rows.view(b * h, -1)", "rows.reshape(b * h, h, 2)"]
+)
+def test_sizes_that_come_out_even_are_no_obstacle(layout: str) -> None:
+    lines = ("b, h = x.size(0), 4", "n = int(lengths.max())", "rows = (x[:n] * 2).sin()")
+    after, _ = fixed(model(*lines, f"return {layout}"), **CODE)
+    assert "_integer_in_graph(" in after or "_number_in_graph(" in after
+
+
 def test_the_first_size_may_be_how_many_there_are() -> None:
     after, _ = fixed(model("rows = x[mask]", "return rows.view(rows.shape[0], 4, 2).flatten(0, 1)"), **CODE)
     assert _is_right_under_inductor(after)

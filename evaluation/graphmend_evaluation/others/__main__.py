@@ -18,6 +18,7 @@ from pathlib import Path
 
 import graphmend_evaluation
 from graphmend_codemod.core.cache import own_version
+from graphmend_evaluation.compilations import BACKENDS, COUNTING
 from graphmend_evaluation.isolation import torch_is_installed
 from graphmend_evaluation.others import arms, draw, page, sources
 from graphmend_evaluation.others.builders import MODELS, BuilderError, Package, packages
@@ -49,7 +50,7 @@ def _run(options: argparse.Namespace) -> int:
     work.mkdir(parents=True, exist_ok=True)
     (work / ".gitignore").write_text("*\n", encoding="utf-8")
     if not options.keep_measured:
-        _forget_older(work, options.recorded)
+        _forget_older(work, options.recorded, options.backend)
     wanted = [] if options.models is None else options.models.split(",")
     known = _wanted(packages(options.builders), wanted)
     ready = _fetch(known, work, options.mirrors)
@@ -65,6 +66,8 @@ def _run(options: argparse.Namespace) -> int:
         arm = make(broken, keys, work, options)
     pairs = [page.Pair(found[key], arm.after.get(key), arm.silent.get(key), arm.has(key)) for key in keys]
     about = page.about_this_run(len(known), len(found), _what_fixes(options))
+    if options.backend != COUNTING:
+        about["backend"] = options.backend
     if options.results is not None:
         print("The table is", page.write(pairs, about, options.results, _suffix(options)))
     print("\n".join(page.totals(pairs)))
@@ -73,7 +76,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def _suffix(options: argparse.Namespace) -> str:
     rounds = f"-{options.recorded}" if options.recorded > 1 else ""
-    return f"-recorded{rounds}" if options.recorded else ""
+    recorded = f"-recorded{rounds}" if options.recorded else ""
+    return recorded + (f"-{options.backend}" if options.backend != COUNTING else "")
 
 
 def _what_fixes(options: argparse.Namespace) -> str:
@@ -98,10 +102,11 @@ def _wanted(known: Sequence[Package], wanted: Sequence[str]) -> list[Package]:
     return [package for package in known if not names or package.name in names]
 
 
-def _forget_older(work: Path, rounds: int) -> None:
-    """Remove what another version of the evaluation measured; the second arm also for another version of graphmend, and
-    for another number of rounds, as code of the exam is not kept for more of them."""
+def _forget_older(work: Path, rounds: int, backend: str) -> None:
+    """Remove what another version of the evaluation, or another backend, measured; the second arm also for another
+    version of graphmend, and for another number of rounds, as code of the exam is not kept for more of them."""
     evaluation = own_version(str(Path(graphmend_evaluation.__file__).parent))
+    evaluation += f" {backend}" if backend != COUNTING else ""
     marks = [("evaluation-version", evaluation, ("before", *_LATER)), ("graphmend-version", own_version(), _LATER)]
     marks += [("rounds", str(rounds), _LATER[1:])] if rounds else []
     for name, now, outdated in marks:
@@ -141,6 +146,12 @@ def _parser() -> argparse.ArgumentParser:
         default=0,
         metavar="ROUNDS",
         help="fix each model with a trace of it, `fix --opaque --trace`, and once more while it breaks [default: once]",
+    )
+    parser.add_argument(
+        "--backend",
+        choices=BACKENDS,
+        default=COUNTING,
+        help="what compiles the graphs; counting runs them as they are, in a tenth of the time [default: counting]",
     )
     parser.add_argument("--builders", type=Path, default=MODELS, help="the folder of the builder files")
     parser.add_argument("--mirrors", type=Path, help="a folder with OWNER+NAME/repo git directories, to clone nothing")

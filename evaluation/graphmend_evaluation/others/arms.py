@@ -37,7 +37,8 @@ def measure(roots: Path, out: Path, models: Sequence[str], options: argparse.Nam
     """Measure, or record, what is not yet in `out`."""
     work: Path = options.work.resolve()
     command = [sys.executable, "-m", "graphmend_evaluation.others.worker", "--roots", str(roots), "--out", str(out)]
-    command += ["--builders", str(options.builders), "--timeout", str(options.timeout), *more, *models]
+    command += ["--builders", str(options.builders), "--timeout", str(options.timeout)]
+    command += ["--backend", options.backend, *more, *models]
     environment = {**clean_environment(None, work), "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
     if subprocess.run(command, env=environment, check=False).returncode:
         raise PrepareError("the measuring process ended early; the same command goes on with what is missing")

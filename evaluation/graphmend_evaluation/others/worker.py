@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from graphmend_evaluation.compilations import BACKENDS, COUNTING
 from graphmend_evaluation.others import stubs
 from graphmend_evaluation.others.builders import MODELS, Package, load, packages
 from graphmend_evaluation.others.result import append, read, result
@@ -85,6 +86,7 @@ def _measurement(package: Package, root: Path, options: argparse.Namespace) -> C
         measuring = (
             Recording(root, out, None, 1) if options.record else MeasuringOthers(root, out, against, options.calls)
         )
+        measuring.backend = options.backend
         return measuring.measured(model, package.imports, factory)
 
     return measure
@@ -114,6 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--builders", type=Path, default=MODELS, help="the folder of the builder files")
     parser.add_argument("--timeout", type=float, default=180.0, help="seconds for one model [default: 180]")
     parser.add_argument("--calls", type=int, default=1, help="calls that are compiled [default: 1]")
+    parser.add_argument("--backend", choices=BACKENDS, default=COUNTING, help="what compiles the graphs")
     parser.add_argument("--record", action="store_true", help="record what a user would, and measure nothing")
     parser.add_argument("--tree-per-model", action="store_true", help="`--roots` has PACKAGE.MODEL, not PACKAGE")
     parser.add_argument("models", nargs="*", help="package.model [default: all]")

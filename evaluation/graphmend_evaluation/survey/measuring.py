@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from graphmend_evaluation import runs
+from graphmend_evaluation.compilations import COUNTING, INDUCTOR
 from graphmend_evaluation.counting import BreakRecorder, first_line, strict_error
 from graphmend_evaluation.huggingface.decoding import compiled_form
 from graphmend_evaluation.huggingface.facts import Recipe
@@ -30,6 +31,9 @@ DECODING = ("generate", "step")
 
 class Measuring:
     """Measures one model in a folder of code: eager mode first, compared with the first arm's, then compiled."""
+
+    backend = COUNTING
+    """What compiles the graphs: nothing, so that they run in eager mode, or `inductor`."""
 
     def __init__(self, root: Path, out: Path, against: Path | None, calls: int, *, eager_only: bool = False) -> None:
         self.root = root
@@ -79,7 +83,8 @@ class Measuring:
         model = self._few_calls(factory.make())
         recorder = BreakRecorder(self.root)
         with recorder.recording(len(model.calls)):
-            compiled = compiled_form(model.target, backend=recorder.backend, dynamic=False)
+            backend = recorder.inductor if self.backend == INDUCTOR else recorder.backend
+            compiled = compiled_form(model.target, backend=backend, dynamic=False)
             observed = runs.observe(model, compiled, self.root)
         counts = recorder.counts()
         if counts.break_events == 0 and not counts.skipped_frames:

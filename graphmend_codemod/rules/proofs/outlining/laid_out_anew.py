@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.batched_products import why_batched
-from graphmend_codemod.rules.proofs.outlining.unknown_counts import Rows, rows_of
+from graphmend_codemod.rules.proofs.outlining.unknown_counts import Rows, rows_of, sizes_in
 
 _LAYS_OUT = frozenset({"reshape", "view"})
 _TURNS = frozenset({"H", "T", "mT", "mH", "movedim", "permute", "swapaxes", "t", "transpose"})
@@ -35,8 +35,9 @@ def widths_kept(
     )
     if picked is not None:
         return f"`{short(picked)}` picks one of so many, which Inductor cannot compile", []
-    for call, laid_out, sizes in (*_calls(scope, chosen), *_calls(scope, cut)):
-        if not _may_change(scope, laid_out, sizes) or _counts_up(site, _held(scope, laid_out)):
+    found = [(rows, *each) for rows in (chosen, cut) for each in _calls(scope, rows)]
+    for rows, call, laid_out, sizes in found:
+        if not _may_change(scope, rows, laid_out, sizes) or _counts_up(site, _held(scope, laid_out)):
             continue
         if not any(laid_out is each for each in nodes):
             return _why(call), []
@@ -56,7 +57,7 @@ def _picks(node: ast.Subscript, rows: Rows) -> bool:
 def why_laid_out(function: FunctionNode, rows: Rows) -> str | None:
     """Why rows that a function is given are laid out anew, or multiplied, so that Inductor is wrong or ends there."""
     found = _calls(function, rows)
-    laid_out = (_why(call) for call, whole, sizes in found if _may_change(function, whole, sizes))
+    laid_out = (_why(call) for call, whole, sizes in found if _may_change(function, rows, whole, sizes))
     return next(laid_out, None) or why_batched(function, rows)
 
 
@@ -86,26 +87,32 @@ def _unpacked(scope: FunctionNode, size: ast.expr) -> Sequence[ast.expr]:
     return held.elts if isinstance(held, (ast.Tuple, ast.List)) else [size]
 
 
-def _may_change(scope: FunctionNode, laid_out: ast.expr, sizes: Sequence[ast.expr]) -> bool:
-    """True where a size is made of others, `-1` or a product, and the sizes behind it may not be those of the rows."""
+def _may_change(scope: FunctionNode, rows: Rows, laid_out: ast.expr, sizes: Sequence[ast.expr]) -> bool:
+    """True where a size is `-1`, or a product with their number, and sizes behind it may not be those of the rows."""
     sizes = [each for each in sizes if written_integer(each) != 1]
-    made = [number for number, each in enumerate(sizes) if _is_made(scope, each)]
+    counts = {id(each) for each in sizes_in(scope, rows)}
+    made = [number for number, each in enumerate(sizes) if _is_made(scope, rows, counts, each)]
     if not made or _is_flat(_held(scope, laid_out)):
         return False
     if made[0] == len(sizes) - 1:
         return len(sizes) > 1 and _turns(_held(scope, laid_out))
+    if any(isinstance(each, ast.Starred) for each in sizes[: made[0]]):  # `*x.shape[:-1], -1, 4` keeps the rows
+        return False
     behind = sizes[made[0] + 1 :]
     if len(behind) > 1 or not _is_width(behind[0]):
         return True
     return _mixes_widths(_held(scope, laid_out)) and not any(same(part, laid_out) for part in walk(behind[0]))
 
 
-def _is_made(scope: FunctionNode, size: ast.expr) -> bool:
-    """True for `-1`, `4 * n`, `int(n / 2)` and a name that holds one of these."""
+def _is_made(scope: FunctionNode, rows: Rows, counts: set[int], size: ast.expr) -> bool:
+    """True for `-1`, `4 * n` of their number `n`, `int(n / 2)` and a name that holds one of these."""
     if isinstance(size, ast.Name):
-        return any(not isinstance(each, ast.Name) and _is_made(scope, each) for each in _values(scope, size.id))
+        values = (each for each in _values(scope, size.id) if not isinstance(each, ast.Name))
+        return any(_is_made(scope, rows, counts, each) for each in values)
     computed = size.args if isinstance(size, ast.Call) and isinstance(size.func, ast.Name) else [size]
-    return written_integer(size) == -1 or any(isinstance(each, ast.BinOp) for each in computed)
+    products = [part for each in computed if isinstance(each, ast.BinOp) for part in walk(each)]
+    held = [*products, *(each for part in products if isinstance(part, ast.Name) for each in _values(scope, part.id))]
+    return written_integer(size) == -1 or any(id(each) in counts or rows.is_number(each) for each in held)
 
 
 def _turns(node: ast.expr) -> bool:
