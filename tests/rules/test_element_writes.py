@@ -120,3 +120,17 @@ def test_what_a_dtype_does_not_take_in_place_is_raised(write: str, inputs: list[
     text = fixed(source, select=("GM101",))[0]
     behaves(source, text, inputs)
     compiles(text, inputs, scenarios=[Scenario()], strict=False)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int8", "uint8", "bool", "float32"])
+def test_a_number_under_a_mask_of_sums_is_written_into_any_dtype(dtype: str) -> None:
+    source = _MODEL.replace("out = x * 1.0", "out = x.clone()").format(
+        body="if out.sum() == 0:\n            out[out.sum(dim=1).eq(0)] = 1"
+    )
+    text = fixed(source, select=("GM101",))[0]
+    assert "is_floating_point()" not in text
+    inputs = [f"torch.zeros(2, 3, dtype=torch.{dtype})", f"torch.ones(2, 3, dtype=torch.{dtype})"]
+    behaves(source, text, inputs)
+    compiles(text, inputs, scenarios=(Scenario(False, "off"),))
+    compared = fixed(source.replace("= 1", "= out.mean() > 0", 1), select=("GM101",))[0]
+    assert "is_compiling()" not in compared or "is_floating_point()" in compared

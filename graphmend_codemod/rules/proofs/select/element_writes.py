@@ -25,7 +25,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_te
 from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.log_guard import without_messages
-from graphmend_codemod.rules.proofs.select.assumptions import Assumption
+from graphmend_codemod.rules.proofs.select.assumptions import Assumption, is_dotted
 from graphmend_codemod.rules.proofs.select.select_proof import SelectProof, judged
 from graphmend_codemod.rules.proofs.select.select_text import where
 from graphmend_codemod.rules.proofs.select.selection import Assignment, Selection, arms, assignments
@@ -158,12 +158,21 @@ class _Judge(SelectProof):
         self.reader = reader
         self.asked: list[str] = []
         self.converted: set[int] = set()
+        self._numbers_alone = True
+
+    def floating(self) -> frozenset[str]:
+        """As for other selects; where numbers alone are written, masks may be made of any dtype that raises nothing."""
+        strict = self.hazards.strict
+        return strict if self._numbers_alone and all(map(is_dotted, strict)) else super().floating()
 
     def judge_value(self, position: int, item: Assignment, env: Env) -> None:
         """Judge what a branch computes, and what it writes."""
         super().judge_value(position, item, env)
         write = self.reader.write(item)
         evaluator = self.site.evaluator
+        part_of_write = id(item.statement) in self.reader.writes
+        plain = part_of_write if write is None else isinstance(write.value, ast.Constant)
+        self._numbers_alone = self._numbers_alone and plain
         if write is None:
             return
         if write.mask is not None:
