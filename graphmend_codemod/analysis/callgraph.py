@@ -221,6 +221,16 @@ class ModuleCalls:
         """True for a class at the top level of the module."""
         return name in self._classes
 
+    def flags_off(self, name: str) -> list[str]:
+        """The attributes that the body of a class of the module sets to False."""
+        return [
+            target.id
+            for node in (self._classes[name].body if name in self._classes else ())
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and node.value.value is False
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        ]
+
     def class_of(self, caller: Definition, node: ast.expr) -> str | None:
         """The class of the module whose instance an expression of a function spells; None where there is none."""
         return self._class_of(node, caller.owner, self._loops(caller))

@@ -11,6 +11,7 @@ QUESTIONS = (
     ("opaque.gm801_opaque_region", "Assign AugAssign Expr Return", "", ""),
     ("opaque.gm801_opaque_region", "Assign AugAssign Expr Return If While For Assert", "", ""),
     ("opaque.gm801_opaque_region", "If While Assert", "test", ""),
+    ("opaque.gm801_opaque_region", "For", "test", "rand rand_like random uniform"),
     ("opaque.gm801_opaque_region", "Assign AugAssign Expr Return If While For Assert With Raise", "recorded", ""),
     ("python.gm605_size_test_as_flag", "Assign Return Expr", "", "is_causal scaled_dot_product_attention"),
     ("python.gm604_autograd_grad", "Assign Return Expr", "", "autograd grad"),

@@ -69,6 +69,17 @@ with `reduction="none"` one for each sequence. So statements with `F.ctc_loss` o
 one operator, `torch.backends.cudnn.flags` around them included. The header asks for the reduction of a layer, and that
 lengths are tensors: with lists of numbers the graph breaks as before.
 
+**Layers that a random number skips.** A round of `for layer in self.layers:` that a number from `torch.rand` skips
+(LayerDrop) becomes one operator, which gets the number, compares it and runs the layer, or gives back what it was
+given. Dropout draws the numbers that it draws in eager mode, running statistics of a skipped layer stay, and a gradient
+runs the layer once more with the numbers of the first run. Parameters of a skipped layer get a gradient of zeros where
+eager mode leaves them without one. Each layer runs as in eager mode, so for speed alone a break is better, behind which
+one compiled layer serves all. The layers are made in `__init__`, of classes in the same file that set no attributes and
+write into nothing that they are given; functions that a table of the project chooses (`TABLE[kind](self, x)`) are taken
+to compute. What follows the layer has to be the same in both cases: flags are asked for in the header, and so are
+autocast and the flags of a base class in another file. For caches, hooks and layers of other classes the graph breaks
+as before. A layer that gives a tensor of another shape or dtype than it was given raises a RuntimeError.
+
 **Loops.** `while (x > 1).any():` becomes one operator where each round only computes tensors from tensors and gives the
 names that it binds the shapes and dtypes that they had. That is asked while tracing, by one round of which nothing
 else is used, so a round has to be possible even if none would run; other loops break the graph as before.
@@ -120,6 +131,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import is_traced_assertion, reads_tensor, split
 from graphmend_codemod.rules.proofs.outlining.recurrent_layers import layers_in
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
+from graphmend_codemod.rules.proofs.select import layer_draws
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 from graphmend_codemod.rules.proofs.untraced.tests import tested
@@ -227,6 +239,22 @@ def untraced_test(site: Site, statement: ast.If | ast.While | ast.Assert) -> Dia
     found = _with_others(site, each, found)
     # Other rules have reasons for a test of a tensor; this one is added to them where operators are asked for.
     return None if known and found.edit is None and not site.settings.opaque else found
+
+
+@rule.on(ast.For, words=("rand", "random", "uniform", "rand_like"), candidate="test")
+def layer_or_not(site: Site, statement: ast.For) -> Diagnostic | None:
+    """`for layer in self.layers: if torch.rand([]) < self.layerdrop: continue`."""
+    drawn = layer_draws.drawn_in(site, statement)
+    if drawn is None or not site.settings.opaque:
+        return None
+    from graphmend_codemod.rules.proofs.outlining import skipped_layers
+
+    message = layer_draws.message_of(drawn)
+    try:
+        found = Diagnostic(message, edit=skipped_layers.edit(site, statement, drawn))
+    except NotProven as reason:
+        found = Diagnostic(message, declined=f"no opaque operator: {reason}", about=About.OPERATOR)
+    return found._replace(node=drawn.compared)
 
 
 @rule.on(*_STATEMENTS, ast.With, ast.Raise, candidate="recorded")

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from graphmend_codemod.analysis.patterns import is_name, item_of
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.rules.framework.site import Site
 
 _DRAWS = frozenset({"torch.rand", "random.random"})
+OF_NUMPY = frozenset({"numpy.random.random", "numpy.random.rand", "numpy.random.random_sample"})
+"""Functions of NumPy that draw one number from 0 to 1 where they are given nothing."""
+DRAWN_IN_GRAPH = "_uniform_in_graph"
+"""The helper that draws with NumPy outside of the graph."""
 _OF_TORCH = frozenset({"torch.rand", "torch.randn"})
 
 
@@ -24,9 +29,34 @@ def is_draw(site: Site, node: ast.expr) -> bool:
         for each in walk_scope(site.evaluator.scope.node)
         if isinstance(each, ast.Assign) and len(each.targets) == 1 and each.targets[0] in stored
     ]
-    if not stored or len(given) != len(stored) or not all(draw_of(site, each) for each in given):
+    if not stored or len(given) != len(stored):
+        return False
+    if not all(draw_of(site, each) for each in given) and not _drawn_in_graph(site, given):
         return False
     return all(_is_read(site, part) for part in bound if part not in stored)
+
+
+def is_drawn_in_graph(site: Site, node: ast.expr) -> bool:
+    """True for a name that holds what an operator lets NumPy draw where compiled, as an array without dimensions."""
+    made = [
+        each.value
+        for each in walk_scope(site.evaluator.scope.node)
+        if isinstance(each, ast.Assign) and any(is_name(target, getattr(node, "id", "")) for target in each.targets)
+    ]
+    return isinstance(node, ast.Name) and _drawn_in_graph(site, made)
+
+
+def _drawn_in_graph(site: Site, values: Sequence[ast.expr]) -> bool:
+    """True for `_uniform_in_graph(0.0, 1.0)` behind a test of the compiler, and `np.random.uniform(0, 1)` elsewhere."""
+    own = f"{site.summary.name}.{DRAWN_IN_GRAPH}"
+    calls = [each for each in values if isinstance(each, ast.Call) and not each.keywords]
+    named = [site.resolve(each.func) for each in calls]
+    ends = [[getattr(part, "value", None) for part in each.args] for each in calls]
+    known = all(
+        (name in OF_NUMPY and not given) or (name in (own, "numpy.random.uniform") and given in ([], [0, 1]))
+        for name, given in zip(named, ends, strict=True)
+    )
+    return known and len(calls) == len(values) and own in named
 
 
 def _is_read(site: Site, name: ast.Name) -> bool:

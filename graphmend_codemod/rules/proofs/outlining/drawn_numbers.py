@@ -16,10 +16,10 @@ from graphmend_codemod.rules.framework.edits import asks_compiler, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.deciding_operands import only_tested, truth_of
+from graphmend_codemod.rules.proofs.conditions.random_draws import DRAWN_IN_GRAPH, OF_NUMPY
 from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING
 from graphmend_codemod.rules.proofs.outlining.texts.arrays import ARRAY_OPERATOR, DRAWN, FITS, LIKE_DRAWN
 
-_FROM_0_TO_1 = frozenset({"numpy.random.random", "numpy.random.rand", "numpy.random.random_sample"})
 _TESTS = (ast.If, ast.While, ast.IfExp, ast.Assert)
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
@@ -30,7 +30,7 @@ def bounds(site: Site, statement: ast.stmt) -> tuple[float, float] | None:
     if not isinstance(call, ast.Call) or call.keywords:
         return None
     called = site.resolve(call.func)
-    if called in _FROM_0_TO_1 and not call.args:
+    if called in OF_NUMPY and not call.args:
         return 0.0, 1.0
     given = [each.value for each in call.args if isinstance(each, ast.Constant)]
     if called != "numpy.random.uniform" or len(given) != len(call.args) or len(given) not in (0, 2):
@@ -47,13 +47,13 @@ def edit(site: Site, statement: ast.stmt, between: tuple[float, float]) -> Edit:
     if not isinstance(target, ast.Name):
         raise NotProven(f"`{short(statement)}` binds more than a name")
     _demand_only_compared(site, target.id)
-    line = f"{target.id} = _uniform_in_graph({between[0]}, {between[1]})"
+    line = f"{target.id} = {DRAWN_IN_GRAPH}({between[0]}, {between[1]})"
     helpers = (
         NAMING,
         Helper("_fits_arrays", FITS, shared=True),
         Helper("_array_operator", ARRAY_OPERATOR, after=("_operator_name", "_fits_arrays"), shared=True),
         Helper("_uniform_like", LIKE_DRAWN, shared=True),
-        Helper("_uniform_in_graph", DRAWN, after=("_array_operator", "_uniform_like"), shared=True),
+        Helper(DRAWN_IN_GRAPH, DRAWN, after=("_array_operator", "_uniform_like"), shared=True),
     )
     header = asks_compiler(site.compiling)
     return two_paths(site, statement, header, [line], imports=("torch",), helpers=helpers)

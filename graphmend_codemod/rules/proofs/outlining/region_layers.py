@@ -11,19 +11,13 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import aliasing, speculation
 from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, last_name, root_of
+from graphmend_codemod.analysis.patterns import is_attribute, is_name
 from graphmend_codemod.analysis.scope import defaults_of, walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-
-_SAYS = frozenset({"print", "warn", "warning", "warning_once", "info", "debug", "error", "log", "exception"})
+from graphmend_codemod.rules.proofs.outlining import layer_effects
 
 _PUTS = frozenset({"append", "extend", "insert", "add_module", "register_module", "update"})
-_CHANGES = _PUTS | {"pop", "remove", "clear", "setdefault", "popitem", "appendleft"}
-_NOT_AGAIN = frozenset({"setattr", "register_buffer", "apply", "checkpoint", "numpy", "data_ptr"})
-"""What changes the layer, or what `torch.func.vjp` cannot look through."""
-
-
 WHOLE = ""
 """Stands for the instance itself among the attributes that an operator gets: a container that is looked up in."""
 _CONTAINERS = frozenset({"torch.nn.ModuleDict", "torch.nn.ModuleList", "torch.nn.Sequential"})
@@ -52,6 +46,22 @@ def check_children(site: Site) -> None:
         raise NotProven("cannot infer which layers `self` contains; put them into it in `__init__`")
     made += [each for each in calls.assigned(owner) if isinstance(each, ast.Call)]
     _Layers(site, calls).check("self", made)
+
+
+def flags_of_layers(site: Site, attribute: str) -> list[str]:
+    """What has to be False on the layers of `self.attribute`, which the operator runs one by one.
+
+    NotProven where such a layer is of a class that is not known to only compute. Their classes may extend those of
+    other files.
+    """
+    calls, flags = calls_in(site.source.text), set[str]()
+    made = [*calls.assigned(site.class_name, attribute), *_put_in(calls, site.class_name, attribute)]
+    if not made:
+        raise NotProven(f"cannot infer which layers `self.{attribute}` contains; make them in `__init__`")
+    _Layers(site, calls, flags).check(f"self.{attribute}", made)
+    for each in made:
+        _demand_no_write(site, each)
+    return sorted(flags)
 
 
 def check_layers(site: Site, attribute: str) -> str | None:
@@ -126,10 +136,16 @@ def _is_held(node: ast.expr, attribute: str | None) -> bool:
 
 
 class _Layers:
-    def __init__(self, site: Site, calls: ModuleCalls) -> None:
+    """Looks through the classes of layers. `flags` collects what has to be False on the layers themselves; with it,
+    their classes may extend those of other files, and may hand themselves on only to what is known."""
+
+    def __init__(self, site: Site, calls: ModuleCalls, flags: set[str] | None = None) -> None:
         self._site = site
         self._calls = calls
+        self._flags = flags
         self._seen: set[str] = set()
+        self._followed: set[int] = set()
+        self._depth = 0
 
     def check(self, held: str, made: list[ast.expr]) -> None:
         for value in made:
@@ -141,6 +157,8 @@ class _Layers:
                 self._check_call(call)
 
     def _check_call(self, call: ast.Call) -> None:
+        if self._flags is not None:
+            _demand_no_write(self._site, call)
         qualified = self._site.resolve_global(call.func)
         if qualified is None and isinstance(call.func, ast.Name):
             raise NotProven(f"cannot infer what `{speculation.short(call)}` returns")
@@ -159,7 +177,9 @@ class _Layers:
             raise NotProven(f"cannot infer what `{speculation.short(call)}` returns")
         for base_class in facts.bases:
             if not base_class.startswith(("torch.", "builtins.")) and base_class.rpartition(".")[0] != module:
-                raise NotProven(f"`{name}` has a base class in another file, which may have side effects")
+                if self._flags is None or self._depth:
+                    raise NotProven(f"`{name}` has a base class in another file, which may have side effects")
+                self._flags |= layer_effects.flags_off(self._site, name, base_class)
         self._check_class(name)
 
     def _check_chosen(self, call: ast.Call) -> None:
@@ -177,49 +197,15 @@ class _Layers:
         for definition in self._calls.definitions.values():
             owned = definition.owner == name or (definition.owner and self._calls.is_heir(name, definition.owner))
             if owned and not definition.qualname.endswith(".__init__"):
-                for text in _effects(definition.node):
+                for text in layer_effects.effects_in(self._site, definition.node):
                     raise NotProven(f"`{text}` in `{definition.qualname}` is not supported inside a custom operator")
-                for attribute in _run(definition.node):
+                if self._flags is not None:
+                    layer_effects.demand_handed(self._site, self._calls, definition.node)
+                    layer_effects.demand_no_writes(definition.node)
+                    layer_effects.demand_called(self._site, self._calls, definition.node, self._followed)
+                self._depth += 1
+                for attribute in layer_effects.run_by(definition.node):
                     if self._calls.method(name, attribute) is None:
                         made = self._calls.assigned(name, attribute)
                         self.check(f"self.{attribute}", [*made, *_put_in(self._calls, name, attribute)])
-
-
-def _run(function: ast.AST) -> set[str]:
-    """Attributes of the instance that a method calls or looks layers up in."""
-    found: set[str] = set()
-    for node in walk(function):
-        if isinstance(node, ast.Call):
-            parts = [node.func]
-        elif isinstance(node, (ast.For, ast.comprehension)):
-            parts = [node.iter, *(node.iter.args if isinstance(node.iter, ast.Call) else [])]
-        else:
-            continue
-        chains = [each for part in parts for each in _chain(part)]
-        found |= {each.attr for each in chains if is_attribute(each, "self")}
-    return found
-
-
-def _chain(node: ast.expr) -> Iterator[ast.expr]:
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        yield node
-        node = node.value
-
-
-def _effects(function: ast.AST) -> Iterator[str]:
-    for node in walk(function):
-        if isinstance(node, (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom)):
-            yield speculation.short(node)
-        elif isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
-            if isinstance(node, ast.Attribute) or _of_instance(node):
-                yield speculation.short(node)
-        elif isinstance(node, ast.Call):
-            word = last_name(node.func)
-            changes = word in _CHANGES or (word.endswith("_") and not word.endswith("__"))
-            in_place = changes and _of_instance(node.func)
-            if word in _SAYS or word in _NOT_AGAIN or in_place:
-                yield speculation.short(node)
-
-
-def _of_instance(node: ast.expr) -> bool:
-    return isinstance(node, (ast.Attribute, ast.Subscript)) and root_of(node) == "self"
+                self._depth -= 1

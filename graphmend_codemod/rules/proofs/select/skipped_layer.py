@@ -8,30 +8,23 @@ way runs the layer and the other does nothing, or next to nothing.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.patterns import all_names, is_not, is_within, names_bound, reads_name
-from graphmend_codemod.analysis.scope import walk, walk_scope
+from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import ValueKind
+from graphmend_codemod.core.findings import Edit, Original
+from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions.deciding_operands import flag_text, is_guard, is_number, only_tested
-from graphmend_codemod.rules.proofs.conditions.random_draws import draw_of, is_draw, unwrapped
+from graphmend_codemod.rules.proofs.conditions.deciding_operands import flag_text, is_guard, only_tested
 from graphmend_codemod.rules.proofs.memory.handed_functions import is_method_in_place
+from graphmend_codemod.rules.proofs.select.layer_draws import Draw
 
 _LEAVES = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Continue, ast.Global, ast.Nonlocal)
 _ROUNDS = 8
-
-
-class Draw(NamedTuple):
-    """`compared` is the test of a number from `torch.rand`; `number` is the bound, `left` whether the draw is left."""
-
-    compared: ast.Compare
-    draw: ast.expr
-    number: ast.expr
-    left: bool
 
 
 class Written(NamedTuple):
@@ -57,46 +50,28 @@ class Ways(NamedTuple):
     outcome: bool
 
 
-def draws_in(site: Site, body: Sequence[ast.stmt]) -> list[Draw]:
-    """The comparisons of random numbers with bounds in the statements, without those of inner loops."""
-    found = []
-    for statement, node in _comparisons(body):
-        here = site.at(statement)
-        if here is None or len(node.ops) != 1 or not isinstance(node.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE)):
-            continue
-        for draw, number, left in ((node.left, node.comparators[0], True), (node.comparators[0], node.left, False)):
-            if is_draw(here, draw) and is_number(here, number) and not isinstance(number, ast.Constant):
-                found.append(Draw(node, unwrapped(draw), number, left))
-    return found
+def tensors_asked(site: Site, found: Ways) -> list[str]:
+    """What has to be a tensor. NotProven where it is certainly none."""
+    asked = []
+    for name in found.kept:
+        value = site.place.env.get(name)
+        if value is not None and value.is_python:
+            raise NotProven(f"`{name}` is a Python value, which cannot be selected")
+        if value is None or not value.is_tensor or value.hint:
+            asked.append(f"isinstance({name}, {site.torch}.Tensor)")
+    return asked
 
 
-def _comparisons(body: Sequence[ast.stmt]) -> Iterator[tuple[ast.stmt, ast.Compare]]:
-    for statement in body:
-        if isinstance(statement, ast.If):
-            yield from ((statement, node) for node in ast.walk(statement.test) if isinstance(node, ast.Compare))
-            yield from _comparisons([*statement.body, *statement.orelse])
-        elif isinstance(statement, ast.Assign):
-            yield from ((statement, node) for node in ast.walk(statement.value) if isinstance(node, ast.Compare))
-
-
-def is_of_torch(site: Site, drawn: Draw) -> bool:
-    """True where the number is a tensor, so that it selects in a graph."""
-    return all(isinstance(call, ast.Call) and site.resolve(call.func) == "torch.rand" for call in _calls(site, drawn))
-
-
-def is_scalar(site: Site, drawn: Draw) -> bool:
-    """True for `torch.rand([])`, which has no dimension; `torch.rand(1)` has one."""
-    given = [call.args for call in _calls(site, drawn) if isinstance(call, ast.Call)]
-    return all(len(each) == 1 and isinstance(each[0], (ast.List, ast.Tuple)) and not each[0].elts for each in given)
-
-
-def _calls(site: Site, drawn: Draw) -> list[ast.expr | None]:
-    """The calls that draw the number."""
-    made = [drawn.draw]
-    if isinstance(drawn.draw, ast.Name):
-        assigned = [node for node in walk_scope(site.evaluator.scope.node) if isinstance(node, ast.Assign)]
-        made = [node.value for node in assigned if names_bound(node) == {drawn.draw.id}]
-    return [draw_of(site, each) for each in made]
+def path_beside(site: Site, found: Ways, conditions: Sequence[str], lines: Sequence[str | Original]) -> Edit:
+    """The edit that puts the statements of the author behind a compile path."""
+    first, last = found.statements[0], found.statements[-1]
+    span = site.span(first).through(site.span(last))
+    header = site.header("elif" if site.is_elif(first) else "if", conditions)
+    path = [part for line in lines for part in ("\n    ", line)]
+    original: tuple[str | Original, ...] = ("\nelse:\n    ", Original(span, 1))
+    if len(found.statements) == 1 and isinstance(first, ast.If):
+        original = ("\nel", Original(span))
+    return beside(site, span, (header, *path, *original))
 
 
 def ways(site: Site, loop: ast.For, drawn: Draw) -> Ways:
@@ -347,6 +322,11 @@ def _is_constant(statement: ast.Assign) -> bool:
 def _is_flag(statement: ast.stmt) -> bool:
     """`to_drop = False`."""
     return isinstance(statement, ast.Assign) and isinstance(getattr(statement.value, "value", None), bool)
+
+
+def bound_before_read(statements: Sequence[ast.stmt]) -> set[str]:
+    """Names that the statements bind, and do not read before."""
+    return {name for each in statements for name in names_bound(each)} - _exposed(statements)
 
 
 def _exposed(statements: Sequence[ast.stmt]) -> set[str]:
