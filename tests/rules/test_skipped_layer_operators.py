@@ -182,6 +182,22 @@ def test_flags_that_ask_for_more_run_what_the_author_wrote() -> None:
     compiles(after.replace("layerdrop=0.5", "layerdrop=0.0"), ["torch.ones(2, 4)"], scenarios=_TRAINING, state=False)
 
 
+def test_a_flag_around_the_draw_and_words_that_are_handed_on() -> None:
+    loop = """
+    for layer in self.layers:
+        skip = False
+        if self.training and self.layerdrop > 0.0:
+            drawn = torch.rand([])
+            skip = drawn < self.layerdrop
+        if not skip:
+            x = layer(x, mask=mask, **words)[0]
+    """
+    before = model(loop).replace("mask=None, flag=False):\n        seen", "mask=None, **words):\n        seen")
+    after = after_fix(before)
+    assert "and not words" in after
+    assert compared(after, backend="aot_eager")
+
+
 def test_unsafe_fixes_beside_opaque_ones_leave_the_operator() -> None:
     after, _ = fixed(model(_LOOP), opaque=True, unsafe_fixes=True)
     assert "_layer_operator(" in after

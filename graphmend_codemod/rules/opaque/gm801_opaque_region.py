@@ -73,12 +73,14 @@ lengths are tensors: with lists of numbers the graph breaks as before.
 (LayerDrop) becomes one operator, which gets the number, compares it and runs the layer, or gives back what it was
 given. Dropout draws the numbers that it draws in eager mode, running statistics of a skipped layer stay, and a gradient
 runs the layer once more with the numbers of the first run. Parameters of a skipped layer get a gradient of zeros where
-eager mode leaves them without one. Each layer runs as in eager mode, so for speed alone a break is better, behind which
-one compiled layer serves all. The layers are made in `__init__`, of classes in the same file that set no attributes and
-write into nothing that they are given; functions that a table of the project chooses (`TABLE[kind](self, x)`) are taken
-to compute. What follows the layer has to be the same in both cases: flags are asked for in the header, and so are
-autocast and the flags of a base class in another file. For caches, hooks and layers of other classes the graph breaks
-as before. A layer that gives a tensor of another shape or dtype than it was given raises a RuntimeError.
+eager mode leaves them without one. The layers are made in `__init__`, of classes in the same file that set no
+attributes and write into nothing that they are given; functions that a table of the project chooses (`TABLE[kind](self,
+x)`) are taken to compute. What follows the layer has to be the same in both cases: flags are asked for in the header,
+and so are autocast, `**words` without words, and the flags of a base class in another file. For caches, hooks and
+layers of other classes the graph breaks as before. A layer that gives a tensor of another shape or dtype than it was
+given raises a RuntimeError. With Inductor and AdamW (12 layers of width 128, 8 x 64 tokens, a bound of 0.1, CPU seconds
+of one thread) the start took 6.1 s with the break and 7.4 s with the operator, a step 229 and 222 ms; with all layers
+run and selected (GM112) 22.9 s and 231 ms.
 
 **Loops.** `while (x > 1).any():` becomes one operator where each round only computes tensors from tensors and gives the
 names that it binds the shapes and dtypes that they had. That is asked while tracing, by one round of which nothing
@@ -249,12 +251,11 @@ def layer_or_not(site: Site, statement: ast.For) -> Diagnostic | None:
         return None
     from graphmend_codemod.rules.proofs.outlining import skipped_layers
 
-    message = layer_draws.message_of(drawn)
     try:
-        found = Diagnostic(message, edit=skipped_layers.edit(site, statement, drawn))
-    except NotProven as reason:
-        found = Diagnostic(message, declined=f"no opaque operator: {reason}", about=About.OPERATOR)
-    return found._replace(node=drawn.compared)
+        made = skipped_layers.edit(site, statement, drawn)
+    except NotProven:
+        return None  # GM112 says what is in the way there
+    return Diagnostic(layer_draws.message_of(drawn), edit=made, node=drawn.compared)
 
 
 @rule.on(*_STATEMENTS, ast.With, ast.Raise, candidate="recorded")

@@ -47,13 +47,15 @@ def edit(site: Site, loop: ast.For, drawn: Draw) -> Edit:
     layer = _layer(site, loop, statements)
     flags = flags_of_layers(site, _container(site, loop, layer))
     here = site.reached(found.statements[0], "the code")
-    given, bound = _given(here, found, statements, layer), here.free_name("bound")
+    given, words = _given(here, found, statements, layer)
+    bound = here.free_name("bound")
     handed = [f"torch.as_tensor({each})" if array and is_name(drawn.draw, each) else each for each in given]
     operator = operator_name(here, layer)
     asked = [
         "torch.compiler.is_dynamo_compiling()",
         *found.asked,
         *skipped_layer.tensors_asked(here, found),
+        *(f"not {each}" for each in words),
         *(f"{layer}.{flag} is False" for flag in flags),
         f"not torch.is_autocast_enabled({found.kept[0]}.device.type)",
         here.call("_fits_an_operator(", [layer, '("",)', *handed], deeper=1),
@@ -66,7 +68,7 @@ def edit(site: Site, loop: ast.For, drawn: Draw) -> Edit:
         Helper(made, _shapes(made, found, takes, here.line_limit), after=("_one_operator",)),
         Helper(
             operator,
-            _operator(here, found, operator, made, takes),
+            _operator(here, found, operator, made, takes, words),
             after=(*definition_before(site), "_one_operator", made),
         ),
     )
@@ -106,8 +108,11 @@ def _container(site: Site, loop: ast.For, layer: str) -> str:
     return iterated.attr
 
 
-def _given(site: Site, found: Ways, statements: Sequence[ast.stmt], layer: str) -> list[str]:
-    """The locals that the operator reads, first what the layer may leave alone. NotProven where it reads more."""
+def _given(site: Site, found: Ways, statements: Sequence[ast.stmt], layer: str) -> tuple[list[str], list[str]]:
+    """The locals that the operator reads, first what the layer may leave alone, and `**words`, which have to be none.
+
+    NotProven where it reads more.
+    """
     scope = site.evaluator.scope
     names = dict.fromkeys(found.kept)
     bound = {target for each in found.first for target in names_bound(each.statement)}
@@ -121,7 +126,20 @@ def _given(site: Site, found: Ways, statements: Sequence[ast.stmt], layer: str) 
         if scope.is_local(part.id) and part.id not in bound:
             names[part.id] = None
     inside = skipped_layer.bound_before_read([each.statement for each in found.run])
-    return [name for name in names if name in found.kept or name not in inside]
+    read = [name for name in names if name in found.kept or name not in inside]
+    more = scope.node.args.kwarg.arg if scope.node.args.kwarg is not None else ""
+    unpacked = [part for part in parts if part.id == more]
+    handed = [
+        word.value
+        for each in statements
+        for call in walk(each)
+        if isinstance(call, ast.Call)
+        for word in call.keywords
+        if word.arg is None
+    ]
+    if any(all(part is not each for each in handed) for part in unpacked):
+        raise NotProven(f"`{more}` is used for more than `**{more}`")
+    return [name for name in read if name != more], [more] if unpacked else []
 
 
 def _own_nodes(node: ast.AST) -> list[ast.AST]:
@@ -135,7 +153,7 @@ def _shapes(name: str, found: Ways, takes: list[str], limit: int) -> str:
     return "\n".join([def_line(name, takes, limit), about, f"    return [{empty}]"])
 
 
-def _operator(site: Site, found: Ways, name: str, shapes: str, takes: list[str]) -> str:
+def _operator(site: Site, found: Ways, name: str, shapes: str, takes: list[str], words: list[str]) -> str:
     nested = f", nested=({', '.join(map(str, range(len(found.kept))))})" if len(found.kept) > 1 else ""
     results = ", ".join(found.kept)
     compared = layer_draws.compared_text(site, found.drawn, takes[-1])
@@ -147,6 +165,7 @@ def _operator(site: Site, found: Ways, name: str, shapes: str, takes: list[str])
             f'@_one_operator("", shapes={shapes}{nested})',
             def_line(name, takes, site.line_limit),
             f'    """Run `{takes[0]}` or skip it, as the number says: one operator for torch.compile."""',
+            *(f"    {each} = {{}}" for each in words),
             f"    {before} = {several}",
             *(moved(site, [each.statement]) for each in found.first),
             f"    if {compared if found.outcome else f'not {compared}'}:",

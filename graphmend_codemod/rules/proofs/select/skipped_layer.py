@@ -11,7 +11,7 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import all_names, is_not, is_within, names_bound, reads_name
+from graphmend_codemod.analysis.patterns import all_names, is_literal, is_not, is_within, names_bound, reads_name, same
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import ValueKind
@@ -121,6 +121,9 @@ class _Region:
         """The truth of a flag, from now on."""
         if is_not(node):
             return not self.assume(node.operand, not value)
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) is value:
+            truths = [self.assume(each, value) for each in node.values]
+            return all(truths) if value else any(truths)
         return self.assumed.setdefault(ast.dump(node), (node, value))[1]
 
     def _leave_out(self, paths: dict[bool, _Path]) -> None:
@@ -187,6 +190,8 @@ class _Region:
         stored = {name for statement in self.statements for name in names_bound(statement)}
         asked = []
         for node, value in self.assumed.values():
+            if value and self._is_above_0(node):
+                continue  # which is asked anyway
             text = flag_text(self.here, node, value)
             unknown = isinstance(node, ast.Name) and self.here.value(node).kind is ValueKind.UNKNOWN
             if text is None and unknown and isinstance(node, ast.Name) and self._is_bound(node.id):
@@ -198,6 +203,11 @@ class _Region:
         if all_names(self.drawn.number) & stored:
             raise NotProven(f"the bound `{short(self.drawn.number)}` changes")
         return [*asked, f"{self.here.operand(self.drawn.number)} > 0"]
+
+    def _is_above_0(self, node: ast.expr) -> bool:
+        """True for `self.layerdrop > 0.0` of the bound."""
+        above = isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Gt)
+        return above and same(node.left, self.drawn.number) and is_literal(node.comparators[0], 0)  # type: ignore[attr-defined]
 
     def _is_bound(self, name: str) -> bool:
         """True for a local that a statement before the loop certainly binds."""
