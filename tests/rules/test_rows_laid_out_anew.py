@@ -103,3 +103,18 @@ def test_one_of_so_many_is_picked_outside_of_the_graph() -> None:
     declined(source, "picks one of so many", select=("GM802",), opaque=True)
     after, _ = fixed(source.replace("[:, -1]", "[:, :1]").replace("2 * x", "x"), **CODE)
     assert "_places_in_graph(mask)" in after
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")
+@pytest.mark.parametrize("width", ["8", "2", "self.sizes().width"])
+def test_a_name_that_holds_other_tensors_elsewhere_keeps_its_width(width: str) -> None:
+    """Where it does not, the graph breaks as before."""
+    test = ("rows = x * 2", "if mask is not None:", "    rows = x[mask].contiguous()", "else:")
+    source = model(*test, "    rows = rows.contiguous()", f"return rows.view(-1, {width})")
+    own = "    def sizes(self):\n        return self\n\n    width = 8\n\n    def forward"
+    after, _ = fixed(source.replace("    def forward", own, 1), **CODE)
+    assert f"x.shape[-1] == {width}" in after
+    assert _is_right_under_inductor(after)
+    doubled = model(*test[:3], "    rows = torch.cat([rows, rows], 1)", f"return rows.view(-1, {width})")
+    declined(doubled, "Inductor computes wrongly", **CODE)

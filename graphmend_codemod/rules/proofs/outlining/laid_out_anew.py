@@ -12,13 +12,14 @@ import ast
 from collections.abc import Collection, Iterator, Sequence
 
 from graphmend_codemod.analysis.patterns import elements_of, is_name, last_name, same, written_integer
-from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.batched_products import why_batched
 from graphmend_codemod.rules.proofs.outlining.unknown_counts import Rows, rows_of, sizes_in
 
 _LAYS_OUT = frozenset({"reshape", "view"})
+_ROWS_AND_WIDTH = 2
 _TURNS = frozenset({"H", "T", "mT", "mH", "movedim", "permute", "swapaxes", "t", "transpose"})
 _MIXES = _TURNS | frozenset("cat concat concatenate einsum expand hstack repeat reshape stack tile unfold view".split())
 """What may change the last size, or move another one to its place."""
@@ -26,23 +27,65 @@ _MIXES = _TURNS | frozenset("cat concat concatenate einsum expand hstack repeat 
 
 def widths_kept(
     site: Site, nodes: Collection[ast.expr], numbers: Collection[ast.expr]
-) -> tuple[str | None, list[ast.expr]]:
-    """Why rows that these expressions choose, or cut, are laid out anew, or which to give one dimension before it."""
-    scope, flat = site.evaluator.scope.node, []
+) -> tuple[str | None, list[ast.expr], list[str]]:
+    """Why rows that these expressions choose, or cut, are laid out anew.
+
+    Or which of them to give one dimension before it, and what has to hold so that the others keep their width.
+    """
+    scope, flat, asked = site.evaluator.scope.node, list[ast.expr](), list[str]()
     chosen, cut = rows_of(scope, nodes), rows_of(scope, (), numbers)
     picked = next(
         (part for part in walk_scope(scope) if isinstance(part, ast.Subscript) and _picks(part, chosen)), None
     )
     if picked is not None:
-        return f"`{short(picked)}` picks one of so many, which Inductor cannot compile", []
+        return f"`{short(picked)}` picks one of so many, which Inductor cannot compile", [], []
     found = [(rows, *each) for rows in (chosen, cut) for each in _calls(scope, rows)]
     for rows, call, laid_out, sizes in found:
         if not _may_change(scope, rows, laid_out, sizes) or _counts_up(site, _held(scope, laid_out)):
             continue
-        if not any(laid_out is each for each in nodes):
-            return _why(call), []
-        flat.append(laid_out)
-    return why_batched(scope, chosen) or why_batched(scope, cut), flat
+        if any(laid_out is each for each in nodes):
+            flat.append(laid_out)
+            continue
+        condition = _same_width(site, laid_out, sizes, nodes, chosen)
+        if condition is None:
+            return _why(call), [], []
+        asked.append(condition)
+    return why_batched(scope, chosen) or why_batched(scope, cut), flat, asked
+
+
+def _same_width(
+    site: Site, laid_out: ast.expr, sizes: Sequence[ast.expr], nodes: Collection[ast.expr], chosen: Rows
+) -> str | None:
+    """`x.shape[-1] == n` for `rows.view(-1, n)` of a name that holds `x[mask]`; None where that cannot be asked."""
+    if not isinstance(laid_out, ast.Name) or len(sizes) != _ROWS_AND_WIDTH or written_integer(sizes[0]) != -1:
+        return None
+    scope, width = site.evaluator.scope.node, sizes[1]
+    values = [_in_memory(each) for each in _values(scope, laid_out.id)]
+    rows = [each for each in values if any(each is one for one in nodes)]
+    others = [each for each in values if each not in rows and not same(each, laid_out)]
+    if len(rows) != 1 or not isinstance(rows[0], ast.Subscript) or any(map(chosen.reach, others)):
+        return None
+    base, mask, root = rows[0].value, rows[0].slice, _root(width)
+    plain = isinstance(width, ast.Constant) or (bool(root) and not _values(scope, root))
+    if not plain or dotted(base) is None or not site.value(base).is_tensor:
+        return None
+    condition = f"{site.text(base)}.shape[-1] == {site.text(width)}"
+    if dotted(mask) is None or not site.value(mask).is_tensor:
+        return condition
+    return f"({site.text(base)}.dim() == {site.text(mask)}.dim() or {condition})"
+
+
+def _in_memory(node: ast.expr) -> ast.expr:
+    """`x` for `x.contiguous()`, which has the same elements and sizes."""
+    plain = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not (node.args or node.keywords)
+    return node.func.value if plain and node.func.attr == "contiguous" else node  # type: ignore[attr-defined]
+
+
+def _root(node: ast.expr) -> str:
+    """The name that `self.config.get_text_config().vocab_size` begins with; empty for what is given arguments."""
+    while isinstance(node, ast.Attribute) or (isinstance(node, ast.Call) and not (node.args or node.keywords)):
+        node = node.value if isinstance(node, ast.Attribute) else node.func
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _picks(node: ast.Subscript, rows: Rows) -> bool:

@@ -108,6 +108,7 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
         passed, why = avoided(site, statement, is_number=is_number)
     off: list[str] = []
     flat: list[ast.expr] = []
+    widths: list[str] = []
     chosen = [node for node, text in written if _CHOOSES.search(text)]
     if why is None:
         why = why_truth_is_asked(site, statement, chosen)
@@ -115,7 +116,7 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
         numbers, scope = [node for node, text in written if not _CHOOSES.search(text)], site.evaluator.scope.node
         why, off = unanswered(site, chosen, [*numbers, *sizes_in(scope, rows_of(scope, chosen))])
         if why is None:
-            why, flat = widths_kept(site, chosen, numbers)
+            why, flat, widths = widths_kept(site, chosen, numbers)
             unchanged = {id(node) for node, _ in written} - set(map(id, flat))
             written = [(node, text if id(node) in unchanged else f"{text}.flatten()") for node, text in written]
     way_out = _PASS_IN if is_number else "manually compute all elements and select with `torch.where`"
@@ -134,7 +135,7 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     owners = [owner for node in counted if (owner := _owner(site, node)) is not None and dotted(owner) is not None]
     asked += [f"isinstance({site.text(each)}, {site.torch}.Tensor)" for each in owners if site.value(each).hint]
     asked += _seeming(site, written)
-    conditions = tuple(dict.fromkeys([*passed, *asked, *off]))
+    conditions = tuple(dict.fromkeys([*passed, *asked, *off, *widths]))
     alone = bool(off) or any(_breaks_for_a_gradient(site, node) for node in counted)
     return Captured(first, reason, tuple(written), tuple(dict.fromkeys(needed)), conditions, alone)
 
