@@ -303,12 +303,38 @@ class Layer(nn.Module):
 """
 
 
-def test_a_base_class_in_another_file_whose_flag_is_off(tmp_path: Path) -> None:
+_WRAPS = """
+import functools
+
+from torch import nn
+
+
+class Layer(nn.Module):
+    replaying = False
+
+    def __init_subclass__(cls, **words):
+        super().__init_subclass__(**words)
+        forward = cls.forward
+
+        @functools.wraps(forward)
+        def wrapped(self, *given, **words):
+            outermost = type(self).forward is wrapped
+            if self.replaying and self.training and outermost:
+                return self.replay(forward, self, *given)
+            {statement}
+            return forward(self, *given, **words)
+
+        cls.forward = wrapped
+"""
+
+
+@pytest.mark.parametrize("written", [_BASE, _WRAPS])
+def test_a_base_class_in_another_file_whose_flag_is_off(tmp_path: Path, written: str) -> None:
     before = model(_LOOP).replace("class Layer(nn.Module)", "class Layer(base.Layer)")
     before = before.replace("from torch import nn", "from torch import nn\nimport base", 1)
-    after, _ = fixed_among(tmp_path, before, {"base.py": _BASE.format(statement="given = given")}, opaque=True)
+    after, _ = fixed_among(tmp_path, before, {"base.py": written.format(statement="given = given")}, opaque=True)
     assert "layer.replaying is False" in after
     other = tmp_path / "other"
     other.mkdir()
-    after, _ = fixed_among(other, before, {"base.py": _BASE.format(statement="self.calls = 1")}, opaque=True)
+    after, _ = fixed_among(other, before, {"base.py": written.format(statement="self.calls = 1")}, opaque=True)
     assert "_layer_operator" not in after

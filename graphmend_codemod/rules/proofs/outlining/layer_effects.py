@@ -45,13 +45,22 @@ def flags_off(site: Site, name: str, base: str) -> set[str]:
     for definition in calls.definitions.values():
         if definition.owner != home[1] or definition.qualname.endswith(".__init__"):
             continue
-        for statement in body_of(definition.node):
+        for statement in _run_by_calls(definition.node):
             flag = _flag_of(statement, off)
             if flag is not None:
                 found.add(flag)
             elif next(effects_in(site, statement), None) is not None or run_by(statement):
                 raise reason
     return found
+
+
+def _run_by_calls(method: FunctionNode) -> list[ast.stmt]:
+    """The statements that a call of an instance may run: of `__init_subclass__` those of the functions inside of it,
+    which may take the place of `forward`."""
+    if method.name != "__init_subclass__":
+        return body_of(method)
+    inside = (node for node in body_of(method) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return [statement for each in inside for statement in body_of(each)]
 
 
 def _flag_of(statement: ast.stmt, off: set[str]) -> str | None:
