@@ -129,6 +129,12 @@ def test_dropout_statistics_and_random_numbers_are_those_of_eager_mode(backend: 
     assert compared(after_fix(model(_LOOP)), backend=backend, given=given)
 
 
+def test_dropout_of_a_transposed_tensor_has_the_mask_of_the_first_run() -> None:
+    """`torch.func.vjp` draws another one."""
+    turned = "y = self.drop(self.inner(x, mask).t().contiguous().t())"
+    assert compared(after_fix(model(_LOOP).replace("y = self.inner(x, mask)", turned)), backend="aot_eager")
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_inductor_has_the_gradient_of_the_numbers_that_were_drawn() -> None:
     source = register(after_fix(model(_LOOP)))

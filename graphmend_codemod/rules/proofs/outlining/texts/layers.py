@@ -333,7 +333,8 @@ def _packed_shapes(layer: torch.nn.RNNBase, x: torch.Tensor, lengths, steps: int
 
 
 def _with_own_gradient(code):
-    """Let the gradient of `code` be what autograd computes: `torch.func` cannot look at packed sequences."""
+    """Let the gradient of `code` be what autograd computes: `torch.func` cannot look at packed sequences, and draws
+    another mask for the dropout of a transposed tensor."""
 
     def vjp(function, *given):
         def backward(grads):
