@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.compiled import compiles
-from tests.tools.fixes import fixed
+from tests.tools.compiled import compiled_differences, compiles
+from tests.tools.fixes import declined, fixed
 from tests.tools.observe import Scenario
 
 _MODEL = """
@@ -26,8 +26,11 @@ class Model(nn.Module):
         ("x.flatten()[:n].cumsum(0).sum()", True),
         ("x.flatten()[: n // 2 + 1].prod()", True),
         ("x.flatten().narrow(0, 0, n).cumsum(0).sum()", True),
-        ("x.flatten()[:n].exp().sum()", False),
+        ("x.flatten()[:n].exp().sum()", True),
+        ("x.flatten()[:n].exp().sum() * torch.ones(n).sum()", False),
         ("torch.full((n,), 3, dtype=torch.long).cumsum(0).sum()", False),
+        ("torch.full((4,), 3)[:n].sum()", True),
+        ("torch.arange(9)[:n].sum()", False),
         ("x.new_ones(n).cumsum(0).sum() * x.flatten()[:n].sum()", True),
     ],
 )
@@ -42,3 +45,16 @@ def test_a_gradient_of_what_is_cut_to_a_number_is_asked_for(cut: str, asked: boo
 def test_statements_with_such_a_gradient_become_one_operator() -> None:
     after = fixed(_MODEL.format(cut="x.flatten()[:n].cumsum(0).sum()"), opaque=True)[0]
     compiles(after, ["torch.ones(3, 4)", "torch.randn(2, 3)"], scenarios=[Scenario(True, "leaves")], strict=False)
+
+
+@pytest.mark.parametrize("cut", ["x.flatten()[:n].exp().sum() * torch.ones(n).sum()", "x.flatten()[:n].exp().sum()"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_inductor_compiles_what_is_cut_to_a_number_and_its_gradient(cut: str) -> None:
+    after = fixed(_MODEL.format(cut=cut), opaque=True, select=("GM802",))[0]
+    scenarios = [Scenario(True, "leaves")]
+    assert not list(compiled_differences(after, ["torch.randn(3, 4)"], scenarios=scenarios, backend="inductor"))
+
+
+def test_a_slice_that_begins_at_a_size_stays_outside_of_the_graph() -> None:
+    source = _MODEL.format(cut="x.flatten()[n:].sum() * torch.zeros(n).sum()")
+    declined(source, "begins at a number that only the data tells", select=("GM802",), opaque=True)

@@ -164,7 +164,7 @@ def test_a_part_that_begins_at_several_numbers_is_left_alone(lines: tuple[str, .
     )
     after, ended = fixed(model(*ends), **CODE)
     assert ended.fixes
-    compiles(after, INPUTS)
+    compiles(after, INPUTS, scenarios=[Scenario(False, "off")])
 
 
 @pytest.mark.parametrize(

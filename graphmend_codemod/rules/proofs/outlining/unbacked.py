@@ -17,6 +17,7 @@ from graphmend_codemod.core.findings import Helper, Original, Span
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.chosen_in_graph import indexed, search_in_graph
 from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING, decorator
+from graphmend_codemod.rules.proofs.outlining.cut_by_numbers import unanswered_cut
 from graphmend_codemod.rules.proofs.outlining.fractions_read import has_fraction, whole_at_trace
 from graphmend_codemod.rules.proofs.outlining.kept_boxes import kept
 from graphmend_codemod.rules.proofs.outlining.kept_statistics import only_kept
@@ -114,7 +115,11 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
         why = why_truth_is_asked(site, statement, chosen)
     if why is None:
         numbers, scope = [node for node, text in written if not _CHOOSES.search(text)], site.evaluator.scope.node
-        why, off = unanswered(site, chosen, [*numbers, *sizes_in(scope, rows_of(scope, chosen))])
+        counts = sizes_in(scope, rows_of(scope, chosen))
+        why, off = unanswered(site, chosen, [*numbers, *counts])
+        if why is None:
+            why, cut = unanswered_cut(site, rows_of(scope, (), [*numbers, *counts]), counts)
+            off = list(dict.fromkeys([*off, *cut]))
         if why is None:
             why, flat, widths = widths_kept(site, chosen, numbers)
             unchanged = {id(node) for node, _ in written} - set(map(id, flat))
