@@ -18,7 +18,8 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.texts import chosen
 from graphmend_codemod.rules.proofs.outlining.texts import functions as of_functions
-from graphmend_codemod.rules.proofs.outlining.texts.layers import FITS, ONE_OPERATOR, PLAIN
+from graphmend_codemod.rules.proofs.outlining.texts import part as text_part
+from graphmend_codemod.rules.proofs.outlining.texts.layers import FITS, ONE_OPERATOR, PACKED, PLAIN
 
 NAMING = Helper(
     "_operator_name",
@@ -53,6 +54,9 @@ LEFT_TO_CALLERS = (CONSTANT, _LEFT)
 A graph break in a function breaks the graph of its caller, and then again its own, unless that is not traced. Torch has
 no public function for this: without the one that it has, the graph breaks once more than it did.
 """
+OWN_GRADIENT = Helper("_with_own_gradient", text_part(PACKED, "_with_own_gradient"), shared=True)
+"""The decorator of code that draws random numbers: for dropout of a transposed tensor, `torch.func.vjp` draws another
+mask than the first run had (torch 2.13)."""
 _TAG = "cudagraph_unsafe"
 _TAGGED_SINCE = (2, 9)
 

@@ -23,6 +23,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
     LEFT_TO_CALLERS,
     OF_A_CLASS,
+    OWN_GRADIENT,
     call,
     def_line,
     definition_before,
@@ -231,11 +232,12 @@ def edit(site: Site, statements: Sequence[ast.stmt], about: str) -> Edit:
     helpers = (
         *one_operator(site, *((Helper("_holds_only", HOLDS_ONLY, shared=True),) if region.classes else ())),
         *LEFT_TO_CALLERS,
+        OWN_GRADIENT,
         Helper(function, _function(region, function, own, given, parts, about), after=after),
         Helper(
             operator,
             _operator(region, function, own, given, parts),
-            after=(*after, function, "_one_operator"),
+            after=(*after, function, "_one_operator", OWN_GRADIENT.name),
         ),
     )
     return Edit((replacement,), imports=site.imports, helpers=helpers)
@@ -282,6 +284,7 @@ def _operator(region: Region, name: str, own: list[str], given: list[str], parts
     return "\n".join(
         [
             f"@_one_operator({quoted})",
+            f"@{OWN_GRADIENT.name}",
             def_line(f"{name}_operator", [*(own or ["_"]), *given], region.site.line_limit),
             f'    """`{name}` as one operator for torch.compile."""',
             f"    return {call(region.site, name, [*own, *given], 1).lstrip()}",

@@ -18,6 +18,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.random_draws import is_drawn_in_graph
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
     OF_A_CLASS,
+    OWN_GRADIENT,
     def_line,
     definition_before,
     demand_movable,
@@ -26,15 +27,11 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import (
     operator_name,
 )
 from graphmend_codemod.rules.proofs.outlining.region_layers import flags_of_layers
-from graphmend_codemod.rules.proofs.outlining.texts import part as part_of
-from graphmend_codemod.rules.proofs.outlining.texts.layers import PACKED
 from graphmend_codemod.rules.proofs.select import layer_draws, skipped_layer
 from graphmend_codemod.rules.proofs.select.layer_draws import Draw
 from graphmend_codemod.rules.proofs.select.skipped_layer import Ways
 
 _COMMENT = "# One operator runs the layer or skips it, as the number says: torch.compile does not look inside."
-_OWN_GRADIENT = "_with_own_gradient"
-"""Autograd's: under `torch.func.vjp` dropout draws another mask for a transposed tensor (torch 2.13)."""
 _FORMS = (ast.Lambda, ast.FunctionDef, ast.ClassDef, ast.Try, ast.Import, ast.ImportFrom, ast.Delete, ast.NamedExpr)
 _LEAVES = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Break, ast.Continue, ast.Global, ast.Nonlocal)
 
@@ -69,12 +66,12 @@ def edit(site: Site, loop: ast.For, drawn: Draw) -> Edit:
     made, takes = here.free_name(f"{operator}_shapes"), [layer, *given, bound]
     helpers = (
         *one_operator(site),
-        Helper(_OWN_GRADIENT, part_of(PACKED, _OWN_GRADIENT), shared=True),
+        OWN_GRADIENT,
         Helper(made, _shapes(made, found, takes, here.line_limit), after=("_one_operator",)),
         Helper(
             operator,
             _operator(here, found, operator, made, takes, words),
-            after=(*definition_before(site), "_one_operator", _OWN_GRADIENT, made),
+            after=(*definition_before(site), "_one_operator", OWN_GRADIENT.name, made),
         ),
     )
     return path._replace(imports=("torch",), helpers=helpers)
@@ -168,7 +165,7 @@ def _operator(site: Site, found: Ways, name: str, shapes: str, takes: list[str],
     return "\n".join(
         [
             f'@_one_operator("", shapes={shapes}{nested})',
-            f"@{_OWN_GRADIENT}",
+            f"@{OWN_GRADIENT.name}",
             def_line(name, takes, site.line_limit),
             f'    """Run `{takes[0]}` or skip it, as the number says: one operator for torch.compile."""',
             *(f"    {each} = {{}}" for each in words),
