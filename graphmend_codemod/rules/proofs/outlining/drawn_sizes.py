@@ -12,7 +12,8 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import is_name, last_name, only_target
 from graphmend_codemod.analysis.scope import walk, walk_scope
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.unbacked import Captured, avoided, helpers
+from graphmend_codemod.rules.proofs.outlining.deciders import avoided
+from graphmend_codemod.rules.proofs.outlining.unbacked import Captured, helpers
 from graphmend_codemod.rules.proofs.outlining.unknown_counts import unanswered
 from graphmend_codemod.rules.proofs.outlining.values_asked import why_value_is_asked
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced

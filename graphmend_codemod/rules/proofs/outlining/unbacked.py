@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import is_name, item_of
+from graphmend_codemod.analysis.patterns import item_of
 from graphmend_codemod.analysis.scope import dotted, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
@@ -18,11 +17,11 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.chosen_in_graph import indexed, search_in_graph
 from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING, decorator
 from graphmend_codemod.rules.proofs.outlining.cut_by_numbers import unanswered_cut
+from graphmend_codemod.rules.proofs.outlining.deciders import avoided
 from graphmend_codemod.rules.proofs.outlining.fractions_read import has_fraction, whole_at_trace
 from graphmend_codemod.rules.proofs.outlining.kept_boxes import kept
 from graphmend_codemod.rules.proofs.outlining.kept_statistics import only_kept
 from graphmend_codemod.rules.proofs.outlining.laid_out_anew import widths_kept
-from graphmend_codemod.rules.proofs.outlining.skipped_code import condition_to_skip
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import (
     HELPERS,
     SCHEMAS,
@@ -30,7 +29,6 @@ from graphmend_codemod.rules.proofs.outlining.texts.numbers import (
 )
 from graphmend_codemod.rules.proofs.outlining.unknown_counts import as_shape, rows_of, sizes_in, unanswered
 from graphmend_codemod.rules.proofs.outlining.values_asked import (
-    decisions_in,
     why_truth_is_asked,
     why_value_is_asked,
 )
@@ -39,6 +37,7 @@ from graphmend_codemod.rules.proofs.untraced.calls import sizes
 from graphmend_codemod.rules.proofs.untraced.evidence import is_number
 from graphmend_codemod.rules.proofs.untraced.guessed_breaks import is_count
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
+from graphmend_codemod.rules.proofs.untraced.numbers_listed import made_of_list
 from graphmend_codemod.rules.proofs.untraced.subscripts import bounds
 
 _CHOOSES = re.compile("_(places|nonzero|masked_select|repeated|repeats|unique|unique_consecutive|bincount)_")
@@ -51,9 +50,9 @@ _SINCE = {
     "_bincount_fake": "_library.fake_impl.allocate_size",
     "_fraction_fake": "utils._sympy.functions.FloatPow",
 }
+_MADE = "new_tensor"
 _COUNTED = ("_unique_", "_bincount_")
 _WHOLE = ("torch.int", "torch.uint", BOOL, "bool:")
-_HOW_LARGE = frozenset({"nelement", "numel", "shape", "size"})
 _ONCE = (ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 
 
@@ -137,9 +136,11 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     asked += [each for some in boxes for each in some.conditions]
     needed = [*(helpers(site, names) if names else ()), *(each for some in boxes for each in some.helpers)]
     counted = [node for node, text in written if text.startswith(_COUNTED) and isinstance(node, ast.Call)]
+    made = [node for node, text in written if f".{_MADE}(" in text and isinstance(node, ast.Call)]
     owners = [owner for node in counted if (owner := _owner(site, node)) is not None and dotted(owner) is not None]
     asked += [f"isinstance({site.text(each)}, {site.torch}.Tensor)" for each in owners if site.value(each).hint]
     asked += _seeming(site, written)
+    asked += [each for node in made for each in _is_made(site, node)]
     conditions = tuple(dict.fromkeys([*passed, *asked, *off, *widths]))
     alone = bool(off) or any(_breaks_for_a_gradient(site, node) for node in counted)
     return Captured(first, reason, tuple(written), tuple(dict.fromkeys(needed)), conditions, alone)
@@ -202,6 +203,8 @@ def _in_graph(site: Site, node: ast.expr) -> list[tuple[ast.expr, str]]:
         return []
     if (boxes := kept(site, node)) is not None:
         return [(node, boxes.text)]
+    if isinstance(node.func, ast.Attribute) and made_of_list(site, node) is not None:
+        return [(node, f"{site.text(node.func.value)}.{_MADE}({site.text(node.args[0])})")]
     called = site.resolve(node.func)
     owner = node.func.value if isinstance(node.func, ast.Attribute) and called is None else None
     read = _read(site, node)
@@ -270,6 +273,13 @@ def _counted(site: Site, sizes: Iterable[ast.expr]) -> list[tuple[ast.expr, str]
     return [(each, f"_number_in_graph({site.text(each)})") for each in may]
 
 
+def _is_made(site: Site, node: ast.Call) -> Iterator[str]:
+    """The conditions under which `x.new(numbers)` is `x.new_tensor(numbers)`: a tuple may be a size."""
+    if isinstance(node.func, ast.Attribute) and not site.value(node.func.value).is_tensor:
+        yield f"isinstance({site.text(node.func.value)}, {site.torch}.Tensor)"
+    yield f"isinstance({site.text(node.args[0])}, list)"
+
+
 def _seeming(site: Site, written: Sequence[tuple[ast.expr, str]]) -> list[str]:
     """The condition for a size that only seems to be a tensor; none for several, of which any may be one."""
     sizes = [node for node, text in written if text.startswith("_number_in_graph(") and item_of(node) is None]
@@ -284,71 +294,3 @@ def _can_be_exchanged(statement: ast.stmt, written: Sequence[tuple[ast.expr, str
     if any(part is not node and any(part is other for other in nodes) for node in nodes for part in walk(node)):
         return False
     return not any(isinstance(part, _ONCE) for part in walk(statement))
-
-
-def avoided(site: Site, statement: ast.stmt, *, is_number: bool) -> tuple[list[str], str | None]:
-    """The conditions under which nothing in Python needs the value of what the statement reads, and why there are none.
-
-    A number that a function returns may come to code of Python alone, for which it has no value while Dynamo traces.
-    """
-    if (
-        isinstance(statement, ast.Return)
-        and is_number
-        and not (statement.value and site.value(statement.value).is_tensor)
-    ):
-        return [], f"`{short(statement)}` hands the number to a caller that may need its value while Dynamo traces"
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    bound = [part for each in targets if each is not None for part in walk(each) if _is_stored(part)]
-    held = next((part for part in bound if isinstance(part, ast.Attribute)), None)
-    facts = site.evaluator.scope.class_facts
-    if held is not None and is_number and (facts is None or facts.is_module):
-        return [], f"`{short(held)}` keeps the number after the call, and a symbol has no value outside of the graph"
-    names = {part.id for part in bound if isinstance(part, ast.Name)}
-    conditions: dict[str, None] = {}
-    for name, node, test in _deciders(site, statement, names, is_number=is_number):
-        condition = condition_to_skip(site, statement, node, test)
-        if condition is None:
-            return [], f"a branch or loop depends on `{name}`, and the graph breaks there"
-        conditions[condition] = None
-    return [*conditions], None
-
-
-def _deciders(
-    site: Site, statement: ast.stmt, names: set[str], *, is_number: bool
-) -> Iterator[tuple[str, ast.AST, ast.expr]]:
-    """What decides by one of the names after the statement: the name, the place, and the test there."""
-    if not names:
-        return
-    handlers = [node for node in walk(site.evaluator.scope.node) if isinstance(node, ast.ExceptHandler)]
-    failing = {id(part) for handler in handlers for part in walk(handler)}
-    loops = [each for each in site.place.parents if isinstance(each, (ast.For, ast.While))]
-    again = {id(part) for loop in loops for part in walk(loop)}
-    for node, tests in _decisions(site):
-        for test in tests:
-            whole = is_number or isinstance(node, (ast.For, ast.comprehension))
-            asked = [test] if whole else _counted_in(test)
-            read = (part.id for each in asked for part in walk(each) if isinstance(part, ast.Name))
-            name = next((name for name in read if name in names), None)
-            comes_after = getattr(node, "lineno", statement.lineno) >= statement.lineno or id(node) in again
-            if name is not None and comes_after and id(node) not in failing:
-                yield name, node, test
-
-
-def _decisions(site: Site) -> list[tuple[ast.AST, list[ast.expr]]]:
-    """What decides in the function what runs next, with the expressions whose values do."""
-    function = site.evaluator.scope.node
-    return site.remembered("decisions", function, partial(decisions_in, function), anywhere=True)
-
-
-def _counted_in(test: ast.expr) -> list[ast.expr]:
-    """Those parts of a test that ask how large a tensor is."""
-    return [
-        part
-        for part in walk(test)
-        if (isinstance(part, ast.Attribute) and part.attr in _HOW_LARGE)
-        or (isinstance(part, ast.Call) and is_name(part.func, "len"))
-    ]
-
-
-def _is_stored(node: ast.AST) -> TypeGuard[ast.Name | ast.Attribute]:
-    return isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store)

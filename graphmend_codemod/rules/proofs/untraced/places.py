@@ -28,6 +28,7 @@ from graphmend_codemod.rules.proofs.untraced.calls import CALLS, FINDS, READS, R
 from graphmend_codemod.rules.proofs.untraced.guessed_breaks import NUMBERS, guessed_size, seeming
 from graphmend_codemod.rules.proofs.untraced.kinds import Ask, Untraced
 from graphmend_codemod.rules.proofs.untraced.layers import LAYERS
+from graphmend_codemod.rules.proofs.untraced.numbers_listed import made_of_list
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere, cut
 from graphmend_codemod.rules.proofs.untraced.tests import tested
 
@@ -42,7 +43,7 @@ _CALLED = (
     | GUESSED
     | frozenset(
         "int float bool range pad interpolate topk zip all any requires_grad_ repeat_interleave generate_state "
-        "map sorted filter reduce max min apply split tensor_split str repr _assert".split()
+        "map sorted filter reduce max min apply split tensor_split str repr _assert new".split()
     )
 )
 _ALL = frozenset({"all", "any"})
@@ -203,8 +204,8 @@ def break_at(site: Site, node: ast.expr) -> Untraced | None:
 
 
 def read_at(site: Site, node: ast.expr) -> Untraced | None:
-    """What breaks the graph at a call or a subscript, and sizes that only seem to be tensors."""
-    return break_at(site, node) or guessed_size(site, node)
+    """What breaks the graph at a call or a subscript, and what does once numbers are symbols of the graph."""
+    return break_at(site, node) or guessed_size(site, node) or made_of_list(site, node)
 
 
 def break_among(site: Site, node: ast.expr, calls: Sequence[Ask]) -> Untraced | None:
