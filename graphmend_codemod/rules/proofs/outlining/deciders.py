@@ -14,6 +14,8 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.exceptions import caught_above
 from graphmend_codemod.rules.proofs.outlining.skipped_code import condition_to_skip
 from graphmend_codemod.rules.proofs.outlining.values_asked import decisions_in
+from graphmend_codemod.rules.proofs.untraced.evidence import assigned
+from graphmend_codemod.rules.proofs.untraced.places import break_at
 
 _HOW_LARGE = frozenset({"nelement", "numel", "shape", "size"})
 _LISTS = (ast.ListComp, ast.List)
@@ -61,11 +63,12 @@ def _deciders(
     here = set() if loops else {id(part) for part in walk(statement)}
     lists = _lists(site, statement)
     elements = {part for node, tests in _decisions(site) if lists for part in _taken(node, tests[0], lists)}
+    sized = any(part.id in elements for each in _counted_in(site.evaluator.scope.node) for part in _names(each))
     for node, tests in _decisions(site):
         if _is_traced(site, node) or (id(node) in here and lists):
             continue
         for test in tests:
-            if any(True for _ in _taken(node, test, lists)):
+            if any(True for _ in _taken(node, test, lists)) and (is_number or not sized):
                 continue
             whole = is_number or isinstance(node, (ast.For, ast.comprehension))
             asked = [test] if whole else _counted_in(test)
@@ -96,14 +99,21 @@ def _is_traced(site: Site, node: ast.AST) -> bool:
 def _lists(site: Site, statement: ast.stmt) -> set[str]:
     """The name that the statement gives a list of Python: what its elements are depends on the data, not its length.
 
-    `t.tolist()` has as many elements as `t` has rows, which Dynamo knows, or it breaks the graph there as before.
+    `t.tolist()` has as many elements as `t` has rows, which Dynamo does not know of rows that data chooses.
     """
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return set()
     target, value = statement.targets[0], statement.value
     is_method = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
-    read = is_method and value.func.attr == "tolist" and site.resolve(value.func) is None  # type: ignore[attr-defined]
+    read = is_method and value.func.attr == "tolist" and not _is_chosen(site, value.func.value)  # type: ignore[attr-defined]
     return {target.id} if isinstance(target, ast.Name) and (read or isinstance(value, _LISTS)) else set()
+
+
+def _is_chosen(site: Site, node: ast.expr) -> bool:
+    """True for rows of a tensor that data chooses, also by the name that the function gives them."""
+    values = [node, *(assigned(site, node.id) if isinstance(node, ast.Name) else ())]
+    parts = (part for each in values for part in walk(each) if isinstance(part, (ast.Call, ast.Subscript)))
+    return any(break_at(site, part) is not None for part in parts)
 
 
 def _taken(node: ast.AST, test: ast.expr, lists: set[str]) -> Iterator[str]:
@@ -138,7 +148,11 @@ def _decisions(site: Site) -> list[tuple[ast.AST, list[ast.expr]]]:
     return site.remembered("decisions", function, partial(decisions_in, function), anywhere=True)
 
 
-def _counted_in(test: ast.expr) -> list[ast.expr]:
+def _names(node: ast.AST) -> list[ast.Name]:
+    return [part for part in walk(node) if isinstance(part, ast.Name)]
+
+
+def _counted_in(test: ast.AST) -> list[ast.expr]:
     """Those parts of a test that ask how large a tensor is."""
     return [
         part

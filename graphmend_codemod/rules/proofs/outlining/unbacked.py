@@ -34,7 +34,7 @@ from graphmend_codemod.rules.proofs.outlining.values_asked import (
 )
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.calls import sizes
-from graphmend_codemod.rules.proofs.untraced.evidence import is_number
+from graphmend_codemod.rules.proofs.untraced.evidence import is_number, is_of_numpy
 from graphmend_codemod.rules.proofs.untraced.guessed_breaks import is_count
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 from graphmend_codemod.rules.proofs.untraced.numbers_listed import made_of_list
@@ -208,6 +208,8 @@ def _in_graph(site: Site, node: ast.expr) -> list[tuple[ast.expr, str]]:
     called = site.resolve(node.func)
     owner = node.func.value if isinstance(node.func, ast.Attribute) and called is None else None
     read = _read(site, node)
+    if read is not None and is_of_numpy(site, read):
+        return []  # an array, which has no symbols for its numbers
     if read is not None:
         text = site.text(read)
         return [(node, f"{_READS[node.func.attr]}({text})" if read is owner else f"_integer_in_graph({text})")]  # type: ignore[attr-defined]

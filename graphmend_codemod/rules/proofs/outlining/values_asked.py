@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator
 from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.analysis.patterns import (
     all_given,
-    asks_identity,
     assigned_pairs,
     elements_of,
     is_attribute,
@@ -29,6 +28,8 @@ from graphmend_codemod.rules.proofs.untraced.evidence import registered
 from graphmend_codemod.rules.proofs.untraced.other_files import defined
 
 _FROM_CONTAINERS = frozenset({"get", "items", "pop", "values"})
+_IDENTITY = (ast.Is, ast.IsNot)
+_LOOKS_UP = frozenset({"count", "get", "index", "pop", "remove", "setdefault"})
 _TRUTHS = frozenset({"all", "any", "filter", "partial"})
 _INTO_CONTAINERS = frozenset({"add", "append", "extend", "insert", "setdefault", "update"})
 _OF_TYPES = frozenset({"callable", "hasattr", "id", "isinstance", "issubclass", "type"})
@@ -123,6 +124,9 @@ class _AskedValues:
                 self._check_written(function, node.func.value, names)
             if last_name(node.func) in _ASKS and any(self._carries(function, each, names) for each in all_given(node)):
                 self._fail(f"`{short(node)}` may ask for the number")
+            searched = isinstance(node.func, ast.Attribute) and node.func.attr in _LOOKS_UP
+            if searched and any(self._carries(function, each, names) for each in node.args[:1]):
+                self._fail(f"`{short(node)}` may look the number up")
             self._is_handed_back(function, node, names)
         elif isinstance(node, ast.Assign):
             self._check_kept(function, node, names)
@@ -381,4 +385,4 @@ def _operands(test: ast.expr) -> list[ast.expr]:
         return [part for each in test.values for part in _operands(each)]
     if isinstance(test, ast.UnaryOp):
         return _operands(test.operand)
-    return [] if isinstance(test, ast.Compare) and asks_identity(test) else [test]
+    return [] if isinstance(test, ast.Compare) and all(isinstance(each, _IDENTITY) for each in test.ops) else [test]

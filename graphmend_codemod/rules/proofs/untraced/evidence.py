@@ -236,10 +236,10 @@ def _is_of_array(site: Site, node: ast.Subscript) -> bool:
 def is_array(site: Site, name: str) -> bool:
     """True for a local name that only ever holds what functions of NumPy return: no tensor."""
     values = assigned(site, name) if site.evaluator.scope.is_local(name) else []
-    return bool(values) and all(_is_of_numpy(site, each) for each in values)
+    return bool(values) and all(is_of_numpy(site, each) for each in values)
 
 
-def _is_of_numpy(site: Site, node: ast.expr) -> bool:
+def is_of_numpy(site: Site, node: ast.expr) -> bool:
     """True for `np.f(x)`, and for its parts and what its methods return: `np.f(x).T`, `np.f(x).astype(int)`."""
     while isinstance(node, (ast.Call, ast.Attribute, ast.Subscript)):
         if isinstance(node, ast.Call) and (site.resolve(node.func) or "").startswith("numpy."):
