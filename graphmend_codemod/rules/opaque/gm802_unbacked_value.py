@@ -12,6 +12,10 @@ A size that only seems to be a tensor, by what callers give or a function return
 `torch.zeros(b, n)`), is written too: what it is decides while the code is traced, and a number of Python stays one. A
 tensor that is read twice gives one symbol. Whatever else is computed with such a tensor stays a tensor.
 
+A list of such numbers, or of such rows, may be gone through and asked for its length, and an assertion with a constant
+message, or none, may ask about the numbers: Dynamo makes it one of the graph, whose failure is another exception.
+`x.new(lengths)` asks each number of the list for its value, and is `x.new_tensor(lengths)` there.
+
 Where a branch needs the value, and only behind a test that Python decides (`if self.training:`, `limit is not None and
 len(rows) > limit`), the header asks for the opposite of that test; otherwise nothing is written.
 
