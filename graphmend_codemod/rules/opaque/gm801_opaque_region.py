@@ -19,8 +19,9 @@ for it: without what only writes into tensors, and with one element in place of 
 numbers and call functions of its file that do no more. What it changes otherwise, or gives back in sizes that data
 decides, is the reason not to, and so are results that share memory, and questions about the gradient mode. A result of
 floating dtype counts as one that needs a gradient wherever an input does. The gradient runs the function with the
-globals of that moment, which code outside of the file may have changed since. Where the function itself drops elements of a
-transposed tensor, that gradient has another mask than the first run (`torch.func.vjp`, torch 2.13).
+globals of that moment, which code outside of the file may have changed since. Where the function
+itself drops elements of a transposed tensor, that gradient has another mask than the first run (`torch.func.vjp`,
+torch 2.13).
 
 **Functions that fill arrays.** A function that draws with NumPy and returns one array, which it makes with `np.zeros`
 at a shape that comes from its parameters (the masks of SpecAugment), is called as one operator as well. It gets tensors
