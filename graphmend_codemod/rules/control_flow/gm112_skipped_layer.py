@@ -38,6 +38,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.core.findings import Edit, Original, Safety
+from graphmend_codemod.core.settings import selects
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
@@ -66,7 +67,8 @@ rule = Rule(
 def skipped(site: Site, node: ast.For) -> Diagnostic | None:
     """`for layer in self.layers: if torch.rand([]) < self.layerdrop: continue`."""
     drawn = layer_draws.drawn_in(site, node)
-    if drawn is None or (site.settings.opaque and _is_operator(site, node, drawn)):
+    outlines = site.settings.opaque and selects(site.settings, "GM801", site.summary.path)
+    if drawn is None or (outlines and _is_operator(site, node, drawn)):
         return None
     found = judged(layer_draws.message_of(drawn), lambda: _edit(site, node, drawn))
     return found._replace(node=drawn.compared)

@@ -135,7 +135,6 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import is_traced_assertion, reads_tensor, split
 from graphmend_codemod.rules.proofs.outlining.recurrent_layers import layers_in
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
-from graphmend_codemod.rules.proofs.select import layer_draws
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 from graphmend_codemod.rules.proofs.untraced.tests import tested
@@ -248,10 +247,14 @@ def untraced_test(site: Site, statement: ast.If | ast.While | ast.Assert) -> Dia
 @rule.on(ast.For, words=("rand", "random", "uniform", "rand_like"), candidate="test")
 def layer_or_not(site: Site, statement: ast.For) -> Diagnostic | None:
     """`for layer in self.layers: if torch.rand([]) < self.layerdrop: continue`."""
-    drawn = layer_draws.drawn_in(site, statement)
-    if drawn is None or not site.settings.opaque:
+    if not site.settings.opaque:
         return None
     from graphmend_codemod.rules.proofs.outlining import skipped_layers
+    from graphmend_codemod.rules.proofs.select import layer_draws
+
+    drawn = layer_draws.drawn_in(site, statement)
+    if drawn is None:
+        return None
 
     try:
         made = skipped_layers.edit(site, statement, drawn)
