@@ -42,7 +42,7 @@ _ASKED = {
     "several tests": "k = n.tolist()\nassert 0 < max(k) < 5\nreturn x * x.new_tensor(k)[:, None]",
     "membership": "k = n.tolist()\nif 3 in k:\n    x = x + 1\nreturn x",
     "a dict": "k = n.tolist()\nreturn x * sum({3: 5}.get(each, 1) for each in k)",
-    "as many as the data says": "k = n[n > 1].tolist()\nfor each in k:\n    x = x * each\nreturn x",
+    "a list of unknown length": "k = n[n > 1].tolist()\nfor each in k:\n    x = x * each\nreturn x",
     "how many rows there are": "k = [row[row > 0] for row in x]\nreturn n.sum() + sum(each / len(each) for each in k)",
     "a handler": (
         "k = n.tolist()\ntry:\n    assert 4 > max(k)\nexcept AssertionError:\n    return x\n"
@@ -84,10 +84,11 @@ def test_an_assertion_of_which_a_caller_catches_the_error_is_left() -> None:
 
 
 def test_a_size_is_no_list() -> None:
-    body = "k = n.tolist() if n.dim() else x.shape\nreturn x.new(k).zero_().sum() + x"
+    body = "k = x.shape\nif n.dim():\n    k = n.tolist()\nreturn x.new(k).zero_().sum() + x"
     source = embedded(body, _SOURCE)
     text = fixed(source, select=("GM802",), opaque=True)[0]
-    assert "new_tensor" not in text or "isinstance(k, list)" in text
+    assert "x.new_tensor(k)" in text
+    assert "isinstance(k, list)" in text
     compiles(text, ["torch.randn(2, 4), torch.tensor(3)"], scenarios=[Scenario(False, "off")], strict=False)
 
 

@@ -350,7 +350,7 @@ def test_a_number_that_python_draws_is_not_traced() -> None:
     declined(_DRAWN, because="computes with other numbers than `random.uniform` draws", select=("GM603",))
     traced = _DRAWN.replace("random.random()", "random.uniform(0.0, 1.0)")
     wrong = list(compiled_differences(traced, ["torch.ones(2)"], state=False, backend="inductor"))
-    assert wrong, "Inductor reads the number as it is by now: the reason is gone"
+    assert wrong, "Inductor of this torch computes with the number that was drawn: nothing has to be declined"
 
 
 _BYTES = """

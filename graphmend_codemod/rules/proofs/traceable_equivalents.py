@@ -182,10 +182,8 @@ def _tracing_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
 
 
 def _drawn_by_python(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
-    """None, or no twin: Inductor of torch 2.13 reads the bits of what `random.uniform` draws as another dtype.
-
-    A test on the number is GM111's.
-    """
+    """None where a test reads the number, which GM111 takes. Otherwise NotProven, although Dynamo traces an equivalent:
+    Inductor of torch 2.13 reads the bits of what `random.uniform` draws as another dtype."""
     if any(part is call for test in _tests(statement) for part in ast.walk(test)):
         return None
     compared = (part for part in ast.walk(statement) if isinstance(part, ast.Compare))

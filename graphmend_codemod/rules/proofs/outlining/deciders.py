@@ -62,13 +62,14 @@ def _deciders(
     again = {id(part) for loop in loops for part in walk(loop)}
     here = set() if loops else {id(part) for part in walk(statement)}
     lists = _lists(site, statement)
-    elements = {part for node, tests in _decisions(site) if lists for part in _taken(node, tests[0], lists)}
-    sized = any(part.id in elements for each in _counted_in(site.evaluator.scope.node) for part in _names(each))
+    elements = {part for node, tests in _decisions(site) if lists for part in _elements(node, tests[0], lists)}
+    counted = _counted_in(site.evaluator.scope.node) if elements else []
+    sized = any(part.id in elements for each in counted for part in _names(each))
     for node, tests in _decisions(site):
         if _is_traced(site, node) or (id(node) in here and lists):
             continue
         for test in tests:
-            if any(True for _ in _taken(node, test, lists)) and (is_number or not sized):
+            if _gone_through(node, test, lists) and (is_number or not sized):
                 continue
             whole = is_number or isinstance(node, (ast.For, ast.comprehension))
             asked = [test] if whole else _counted_in(test)
@@ -91,9 +92,8 @@ def _is_traced(site: Site, node: ast.AST) -> bool:
     if node.msg is not None and not isinstance(node.msg, ast.Constant):
         return False
     around = (each for each in walk(site.evaluator.scope.node) if isinstance(each, _AROUND))
-    return (
-        not any(part is node for each in around for part in walk(each)) and caught_above(site, torch_alone=True) is None
-    )
+    inside = any(part is node for each in around for part in walk(each))
+    return not inside and caught_above(site, torch_alone=True) is None
 
 
 def _lists(site: Site, statement: ast.stmt) -> set[str]:
@@ -116,23 +116,32 @@ def _is_chosen(site: Site, node: ast.expr) -> bool:
     return any(break_at(site, part) is not None for part in parts)
 
 
-def _taken(node: ast.AST, test: ast.expr, lists: set[str]) -> Iterator[str]:
-    """The names that a loop over one of the lists gives its elements, and `""` for the loop itself."""
+def _gone_through(node: ast.AST, test: ast.expr, lists: set[str]) -> list[ast.expr]:
+    """What a loop goes through together, where one of the lists is among it: `zip(x, lengths)`. Else nothing."""
     if not isinstance(node, (ast.For, ast.comprehension)) or test is not node.iter:
+        return []
+    together = isinstance(test, ast.Call) and not test.keywords and _called(test) in _THROUGH
+    given = test.args if isinstance(test, ast.Call) and together else [test]
+    return given if any(isinstance(each, ast.Name) and each.id in lists for each in given) else []
+
+
+def _called(node: ast.expr) -> str:
+    """`zip` for `zip(x, y)`, nothing for calls of anything else than a name."""
+    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+
+
+def _elements(node: ast.AST, test: ast.expr, lists: set[str]) -> Iterator[str]:
+    """The names that a loop over one of the lists gives its elements."""
+    given = _gone_through(node, test, lists)
+    if not given or not isinstance(node, (ast.For, ast.comprehension)):
         return
-    call = test if isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and not test.keywords else None
-    name = call.func.id if call is not None and isinstance(call.func, ast.Name) else ""
-    given = call.args if call is not None and name in _THROUGH else [test]
-    if not any(isinstance(each, ast.Name) and each.id in lists for each in given):
-        return
-    yield ""
     targets: list[ast.expr] = [node.target]
-    if isinstance(node.target, ast.Tuple) and name in ("zip", "enumerate"):
-        bound = node.target.elts[1:] if name == "enumerate" else node.target.elts
+    if isinstance(node.target, ast.Tuple) and _called(test) in ("zip", "enumerate"):
+        bound = node.target.elts[1:] if _called(test) == "enumerate" else node.target.elts
         if len(bound) == len(given):
             pairs = zip(bound, given, strict=True)
             targets = [one for one, each in pairs if isinstance(each, ast.Name) and each.id in lists]
-    yield from (part.id for each in targets for part in walk(each) if isinstance(part, ast.Name))
+    yield from (part.id for each in targets for part in _names(each))
 
 
 def _lengths(test: ast.expr, lists: set[str]) -> Iterator[ast.Name]:
