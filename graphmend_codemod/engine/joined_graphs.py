@@ -23,6 +23,7 @@ def first_with_right_gradients(site: Site, asked: Sequence[tuple[Rule, Match]]) 
     while (found := first_of(site, asked)) is not None and found[1].edit is not None:
         rule, diagnostic = found
         from graphmend_codemod.engine.kept_results import outside_caches  # a commit hook waits for them
+        from graphmend_codemod.engine.never_taken import taken
         from graphmend_codemod.rules.proofs.gradients.unrecorded import is_around
         from graphmend_codemod.rules.proofs.memory.written_inputs import spoiled
 
@@ -38,7 +39,8 @@ def first_with_right_gradients(site: Site, asked: Sequence[tuple[Rule, Match]]) 
         # Where gradients are off for the statement alone, what is around it needs them all the same.
         again = None if is_around(site) else first_of(site.but(without_gradients=True), asked)
         if again is not None and again[1].edit is not None and _is_without_gradients(site, again[1].edit):
-            return again
+            if taken(again[1], site).edit is not None:
+                return again
         reason = (
             f"`{written}` is read and written in place around it, and torch 2.13 would compute the gradients of one "
             "graph from what was written; manually write to a copy, or call it under `torch.no_grad()`"

@@ -172,6 +172,14 @@ def test_a_fix_without_a_header_is_declined() -> None:
     assert fixed(source)[0] == source
 
 
+def test_a_fix_that_asks_for_gradients_is_declined_for_what_is_written() -> None:
+    above, below = JOINED["a buffer"]
+    total = "total = torch.tensor(0.0, device=x.device, requires_grad=True)"
+    source = _source(above, f"y = y + last(total, 2)\n        {below}", between=total)
+    reasons = [each.declined or "" for each in checked(source).findings]
+    assert any("`self.scale` is read and written in place around it" in each for each in reasons)
+
+
 @pytest.mark.parametrize("case", ["a buffer", "an argument", "written by a method", "in a list", "by a function"])
 def test_gradients_are_those_of_eager_mode_or_an_error(case: str) -> None:
     after, _ = fixed(_source(*JOINED[case]))
