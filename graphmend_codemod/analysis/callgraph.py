@@ -202,6 +202,12 @@ class ModuleCalls:
         only = values[0] if len(values) == 1 and name not in self._bound_elsewhere else None
         return only if isinstance(only, ast.Constant) else None
 
+    def table(self, name: str) -> ast.Dict | None:
+        """The dict that the top level of the module gives a name, which it binds once; elements may be added to it."""
+        values = self._literals.get(name, [])
+        only = values[0] if len(values) == 1 and name not in self._bound_elsewhere else None
+        return only if isinstance(only, ast.Dict) else None
+
     def binds_once(self, name: str) -> bool:
         """True for a name that the top level of the module binds once, by the `def` of a function."""
         defined = [each for each in self.definitions.values() if each.qualname == name]

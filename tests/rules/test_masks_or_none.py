@@ -218,9 +218,26 @@ def test_memory_that_every_branch_replaces_may_be_written() -> None:
         declined(_MODEL.replace("state[:, :, 0] = 0", kept.replace("self.act(x)", "x += 1")), because="may write")
 
 
-def test_a_subclass_with_another_layer_keeps_the_test() -> None:
-    other = "\n\nclass Other(Layer):\n    def __init__(self):\n        self.scan = make()\n"
-    declined(_MODEL + other, because="`make.forward` is defined in another file")
+def test_a_subclass_with_another_layer_is_told_apart() -> None:
+    other = """
+
+class Other(Layer):
+    def __init__(self, kind):
+        super().__init__(kind)
+        self.scan = make()
+
+
+def make():
+    return lambda x, mask=None: x if mask is None else -x
+"""
+    source = _MODEL.replace("layers.append(Layer(kind))", "layers.append((Layer, Other)[kind == 'scan'](kind))") + other
+    declined(source, because="cannot infer what")
+    after, _ = fixed(_MODEL + other)
+    assert "type(layer) is Layer" in after
+    assert 'or layer.kind != "scan"' in after
+    changed = "\n\nclass Changed(Model):\n    def __init__(self):\n        super().__init__()\n"
+    put = "        self.layers[0] = Other('attention')\n        self.layers[0].kind = 'scan'\n"
+    compiles(after + changed + put, CALLS, name="Changed", strict=False)
 
 
 def test_a_layer_that_is_exchanged_keeps_the_test() -> None:

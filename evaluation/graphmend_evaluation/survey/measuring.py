@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import time
@@ -82,7 +83,7 @@ class Measuring:
     def _compiled(self, factory: Factory, eager: list[runs.Observed]) -> tuple[Counts, str | None]:
         model = self._few_calls(factory.make())
         recorder = BreakRecorder(self.root)
-        with recorder.recording(len(model.calls)):
+        with recorder.recording(len(model.calls)), _eager_random_numbers(self.backend):
             backend = recorder.inductor if self.backend == INDUCTOR else recorder.backend
             compiled = compiled_form(model.target, backend=backend, dynamic=False)
             observed = runs.observe(model, compiled, self.root)
@@ -150,6 +151,16 @@ class SurveyRun(Measuring):
         choice = asdict(function.choice) | {"calls": list(function.choice.calls)}
         choice["plan"]["optional"] = sorted(function.choice.plan.optional)
         return self.measured(name, class_name, Factory(self.root, class_name, function), choice)
+
+
+def _eager_random_numbers(backend: str) -> contextlib.AbstractContextManager[object]:
+    """Let Inductor draw what eager mode draws, so that results with dropout can be compared."""
+    if backend != INDUCTOR:
+        return contextlib.nullcontext()
+    from torch._inductor import config  # takes a second
+
+    changed: contextlib.AbstractContextManager[object] = config.patch(fallback_random=True)
+    return changed
 
 
 def choice_from_json(data: dict[str, Any]) -> Choice:

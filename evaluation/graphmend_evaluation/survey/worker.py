@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from graphmend_evaluation.compilations import BACKENDS, COUNTING
 from graphmend_evaluation.survey.row import MODES, Row, append, read
 from graphmend_evaluation.worktree import add_to_path, check_origin
 
@@ -61,6 +62,7 @@ def _measurement(
         mode = "train" if name.endswith(":train") else options.mode
         eager_only = options.eager_only
         arm = SurveyRun(root, out, options.against, options.calls, options.dtype, eager_only=eager_only, mode=mode)
+        arm.backend = options.backend
         return arm.first(name, classes) if earlier is None else arm.second(earlier)
 
     return measure
@@ -149,6 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--calls", type=int, default=1, help="calls that are compiled [default: 1]")
     parser.add_argument("--dtype", help="such as float16")
     parser.add_argument("--mode", choices=MODES, default="eval", help="what is measured [default: eval]")
+    parser.add_argument("--backend", choices=BACKENDS, default=COUNTING, help="what compiles the graphs")
     parser.add_argument("--eager-only", action="store_true", help="compare eager results, and compile nothing")
     parser.add_argument("--classes", action="store_true", help="TYPE is `Class:eval` or `Class:train`")
     parser.add_argument("types", nargs="*", help="model types [default: all]")

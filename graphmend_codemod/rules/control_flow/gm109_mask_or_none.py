@@ -13,6 +13,12 @@ with an `x` that goes along with the mask. Where a method chooses that is given 
 around its call, and asks for the shape of the `x` that is handed on with its result. Rows are not compared: a mask with
 more rows than its tensor is taken for a mistake, which eager mode overlooks where all of them are ones.
 
+Layers of one kind alone may get the mask, out of a dict, `masks[layer.kind]`, or by a chain of tests. The compile path
+asks for the class of what they call, also where the constructor takes that class out of a dict of the module. A dtype
+that such a branch assigns, `dtype = x.dtype; x = (x * mask).to(dtype)`, may be read below it where it decides nothing:
+`self.out(y.to(dtype))`, of a linear layer or a convolution, whose class the compile path asks for. Where that layer
+refuses the dtype, as in eager mode for a mask that is not all ones, compiled code refuses it for one of ones, too.
+
 A mask that stays may take the form that is added to scores: `mask = prepare(mask, x.dtype)`. Of ones that makes zeros,
 which is known of transformers' functions and read in functions of the module. Under `torch.compile` it is always
 prepared. Each use has to be a sum that a softmax of a given dtype reads next, `scaled_dot_product_attention`, or an
@@ -110,7 +116,7 @@ def _edit_for(
             raise NotProven(f"the branch that keeps the mask changes its form: `{speculation.short(forms[0].value)}`")
         return PreparedMask(site, calls, function, name, question.mask, question.dtypes).edit(node, own, forms)
     positions = _positions(question)
-    products = Products(site, calls, {})
+    products = Products(site, calls, {}, {})
     uses = MaskUses(site, calls, products)
     if not otherwise:
         _demand_value(function, own, name, question.mask)

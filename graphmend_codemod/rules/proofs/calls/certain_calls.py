@@ -28,7 +28,8 @@ class Link(NamedTuple):
 
     `owners` are all classes of the module that the called layer may have, where its rule knows them; with `chosen`,
     only an instance of the one class gets there. `same` says that it is a method of the caller's own instance, as
-    `super().forward` is.
+    `super().forward` is. `only` is an attribute of the caller's own instance and its value, as Python spells it, where
+    the call is made: others may hold another layer.
     """
 
     caller: Definition
@@ -37,6 +38,7 @@ class Link(NamedTuple):
     owners: tuple[str, ...] = ()
     chosen: bool = False
     same: bool = False
+    only: tuple[str, str] = ("", "")
 
 
 class Route(NamedTuple):
@@ -103,20 +105,23 @@ class CertainCalls:
 
     def _broken(self, condition: str) -> str:
         """A condition in an `all(...)`, its two parts on lines of their own where it is too long."""
-        first, _, second = condition.removeprefix("(").removesuffix(")").partition(" or not ")
+        first, _, second = condition.removeprefix("(").removesuffix(")").partition(" or ")
         long = self._site.is_too_long(self._site.indentation(2) + len(f"and {condition}"))
-        return f"(\n            {first}\n            or not {second}\n        )" if long and second else condition
+        return f"(\n            {first}\n            or {second}\n        )" if long and second else condition
 
-    def demand_class(self, route: Route, *owners: str, chosen: bool = False) -> None:
+    def demand_class(self, route: Route, *owners: str, chosen: bool = False, unless: str = "") -> None:
         """Let the compile path ask for the class of an instance, as the top level of this module spells it.
 
-        A route that is not `sure` may lead to None; `chosen` asks only those that are instances of the class.
+        A route that is not `sure` may lead to None; `chosen` asks only those that are instances of the class, and
+        `unless` is a condition under which nobody asks.
         """
         self.demand_names(route, *owners)
         classes = [*owners, *(() if route.sure else ("type(None)",))]
         question = f"type({{0}}) is {classes[0]}" if len(classes) == 1 else f"type({{0}}) in ({', '.join(classes)})"
         if chosen:
             question = f"({question} or not isinstance({{0}}, {owners[0]}))"
+        elif unless:
+            question = f"({question} or {unless})"
         self._asked.setdefault(route.loops, {})[route.instance, question] = None
 
     def demand_names(self, route: Route, *owners: str) -> None:
@@ -144,9 +149,12 @@ class CertainCalls:
             unknown = next((each for each in link.owners if not self._calls.has_class(each)), None)
             if unknown is not None:
                 raise NotProven(f"cannot infer the classes that `{unknown}` names")
-            self.demand_class(layer, *link.owners, chosen=link.chosen)
+            attribute, value = link.only
+            own = self._attribute(route, caller.owner, attribute).instance if attribute else ""
+            unless = f"{own} != {value}".replace("{", "{{").replace("}", "}}") if attribute else ""
+            self.demand_class(layer, *link.owners, chosen=link.chosen, unless=unless)
             self.demand_method({*link.owners, callee.owner}, callee.node.name, dotted(call.func) or "")
-            return layer._replace(exact=True, chosen=link.chosen or len(link.owners) > 1)
+            return layer._replace(exact=True, chosen=link.chosen or bool(attribute) or len(link.owners) > 1)
         node, attribute = call.func, callee.node.name
         called = isinstance(node, ast.Attribute) and node.attr == attribute
         receiver = node.value if called and isinstance(node, ast.Attribute) else node
@@ -181,17 +189,33 @@ class CertainCalls:
         if self._heirs_with_another(owner, method):
             self.demand_class(route, owner)
 
-    def follow_all(self, start: Route, first: Sequence[Definition], links: Sequence[Link]) -> None:
-        """Follow these calls wherever they lead to from some functions, each for all instances that it gets to."""
+    def demand_layer(self, route: Route, caller: Definition, layer: ast.expr, owner: str) -> None:
+        """Let the compile path ask for the class of a layer that a function of the instance calls."""
+        reached = self._instance(route, caller, layer)
+        if reached is None or reached == route:
+            raise NotProven(f"cannot infer what `{short(layer)}` in `{caller.qualname}` calls")
+        self.demand_class(reached, owner)
+        self._demand_no_hook((dotted(layer) or "").rpartition(".")[2])
+
+    def follow_all(
+        self, start: Route, first: Sequence[Definition], links: Sequence[Link]
+    ) -> list[tuple[Route, Definition]]:
+        """Follow these calls wherever they lead to from some functions, each for all instances that it gets to.
+
+        The functions that were followed, each with its instances.
+        """
         todo, seen = [(start, each) for each in first], set[tuple[Route, int]]()
+        found: list[tuple[Route, Definition]] = []
         while todo:
             route, function = todo.pop(0)
             if (route, id(function.node)) in seen:
                 continue
             seen.add((route, id(function.node)))
+            found.append((route, function))
             for link in links:
                 if link.caller.node is function.node:
                     todo.append((self.follow(route, link), link.callee))
+        return found
 
     def _demand_function(self, name: str) -> None:
         bound = sum(each.name == name for each in self._site.summary.bindings)

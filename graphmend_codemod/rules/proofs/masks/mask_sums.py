@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
+from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls, tree_of
 from graphmend_codemod.analysis.patterns import (
     given_by_name,
     is_attribute,
@@ -46,12 +46,13 @@ class Sums:
     """What the functions of a module add masks to.
 
     `choosers` are the classes whose configuration chooses how, with whether they ask for it later than in the
-    constructor.
+    constructor. No layer is `asked` for its class.
     """
 
     site: Site
     calls: ModuleCalls
     choosers: dict[str, bool] = field(default_factory=dict)
+    asked: dict[Key, list[tuple[ast.expr, str]]] = field(default_factory=dict)
 
     def demand(self, function: Definition, node: ast.If, name: str) -> None:
         """NotProven unless an `if` adds the mask, where there is one, and does nothing else."""

@@ -24,13 +24,20 @@ from graphmend_codemod.analysis.patterns import (
     names_called,
     reads_name,
     same,
-    stores_name,
 )
 from graphmend_codemod.analysis.scope import SCOPES, children, dotted, parameter_names, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
+from graphmend_codemod.rules.proofs.masks.kinds_of_layers import (
+    bindings,
+    by_kind,
+    class_for,
+    classes_of,
+    is_changed,
+    start_of,
+)
 from graphmend_codemod.rules.proofs.masks.layer_choices import (
     LayerChoice,
     called_by_name,
@@ -42,6 +49,8 @@ from graphmend_codemod.rules.proofs.masks.layer_choices import (
 from graphmend_codemod.rules.proofs.masks.mask_products import Products, stored
 from graphmend_codemod.rules.proofs.masks.mask_sums import Sums
 from graphmend_codemod.rules.proofs.memory.call_results import assigned
+
+_ANY = ("", "")
 
 
 @dataclass
@@ -64,9 +73,9 @@ class MaskUses:
 
     def demand(self, function: Definition, name: str, statement: ast.stmt) -> None:
         """NotProven unless all uses of `name` in a function, below a statement, are alike for ones and for None."""
-        if _start(function, statement) < statement.lineno:
+        if start_of(function, statement) < statement.lineno:
             raise NotProven(f"`{name}` is assigned in a loop")
-        if any(each.lineno > (statement.end_lineno or 0) for each in _bindings(function, name)):
+        if any(each.lineno > (statement.end_lineno or 0) for each in bindings(function, name)):
             raise NotProven(f"`{name}` is assigned again in `{function.qualname}`")
         self.entries.append(function)
         self._follow(function, name, statement.end_lineno or 0, LayerChoice(), {})
@@ -79,7 +88,9 @@ class MaskUses:
         certain = CertainCalls(self.site, self.calls, function)
         for each in self.entries:
             certain.demand_own(certain.start(), each.owner, each.node.name)
-        certain.follow_all(certain.start(), self.entries, self.links)
+        for route, followed in certain.follow_all(certain.start(), self.entries, self.links):
+            for layer, owner in self.judge.asked.get(followed.key, ()):
+                certain.demand_layer(route, followed, layer, owner)
         for each_kind in self.agreements:
             certain.demand_kinds(*each_kind)
         return certain.conditions()
@@ -88,13 +99,13 @@ class MaskUses:
         self, function: Definition, name: str, node: ast.AST, own: LayerChoice, layers: Mapping[str, LayerChoice]
     ) -> None:
         """Follow a name that an assignment, and nothing else, binds."""
-        if len(_bindings(function, name)) != 1 or name in parameter_names(function.node):
+        if len(bindings(function, name)) != 1 or name in parameter_names(function.node):
             raise NotProven(f"`{name}` is assigned again in `{function.qualname}`")
-        self._follow(function, name, _start(function, node) - 1, own, layers)
+        self._follow(function, name, start_of(function, node) - 1, own, layers)
 
     def _given(self, function: Definition, name: str, own: LayerChoice) -> None:
         """Follow a parameter."""
-        if _bindings(function, name):
+        if bindings(function, name):
             raise NotProven(f"`{name}` is assigned again in `{function.qualname}`")
         self._follow(function, name, 0, own, {})
 
@@ -150,6 +161,11 @@ class MaskUses:
                 layer = self._chosen_layer(function, chosen.test)
                 self._bound(function, node.targets[0].id, node, own, {**layers, **layer})
                 return {id(chosen.body)}
+        if isinstance(node, ast.Assign) and (found := by_kind(function, node, name)):
+            for each in found:
+                layer = self._chosen_layer(function, each.test)
+                self._follow(function, each.target, start_of(function, each.node) - 1, own, {**layers, **layer})
+            return {id(part) for part in walk_in_layers(node.value) if is_name(part, name)}
         if isinstance(node, ast.Call):
             call = called_by_name(node)
             given = [each for each in all_given(call) if is_name(each, name)]
@@ -161,9 +177,10 @@ class MaskUses:
                     self._given(callee, parameter, LayerChoice())
                 if taken is not None:
                     return {id(each) for each in given}
-                for callee, known, owners in self._callees(function, call, own, layers):
+                for callee, known, owners, only in self._callees(function, call, own, layers):
                     same = isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call)
-                    self.links.append(Link(function, call, callee, owners, bool(owners and known.owner), same))
+                    one_class = bool(owners and known.owner)
+                    self.links.append(Link(function, call, callee, owners, one_class, same, only))
                     for parameter in _parameters_given(callee, call, name, len(given)):
                         self._given(callee, parameter, known)
             return {id(each) for each in given}
@@ -210,18 +227,18 @@ class MaskUses:
                 found = {left.value.id: LayerChoice(attribute=left.attr, value=repr(right.value))}
             elif isinstance(left, ast.Subscript) and isinstance(right, ast.Constant):
                 found = self._listed_kind(function, left, right)
-        return found if all(len(_bindings(function, name)) == 1 for name in found) else {}
+        return found if all(len(bindings(function, name)) == 1 for name in found) else {}
 
     def _listed_kind(self, function: Definition, listed: ast.Subscript, kind: ast.Constant) -> dict[str, LayerChoice]:
         """What `self.kinds[i] == "mamba"` says about layer number `i`, where layers ask for their own kind alike."""
         kinds = dotted(listed.value) or ""
         loops = [each for each in walk_scope(function.node) if isinstance(each, ast.For)]
         numbered = [each for each in loops if is_numbered(each, listed.slice)]
-        if len(numbered) != 1 or not kinds.startswith("self.") or len(_bindings(function, "self")):
+        if len(numbered) != 1 or not kinds.startswith("self.") or len(bindings(function, "self")):
             return {}
         number, layer = named_by(numbered[0])
         layers = iterated(numbered[0], layer)
-        if len(_bindings(function, number)) != 1 or layers is None:
+        if len(bindings(function, number)) != 1 or layers is None:
             return {}
         asked = {
             part.left.attr
@@ -256,39 +273,51 @@ class MaskUses:
 
     def _callees(
         self, function: Definition, call: ast.Call, own: LayerChoice, layers: Mapping[str, LayerChoice]
-    ) -> Iterator[tuple[Definition, LayerChoice, tuple[str, ...]]]:
-        """The functions that a call may run, with what is known of their layer, and with all classes it may have."""
+    ) -> Iterator[tuple[Definition, LayerChoice, tuple[str, ...], tuple[str, str]]]:
+        """The functions that a call may run, with what is known of their layer, and with all classes it may have.
+
+        The last are an attribute of the caller's instance and its value, where others may hold another layer.
+        """
         called = call.func
         if isinstance(called, ast.Name) and called.id in layers:
             chosen = layers[called.id]
             every = (chosen.owner,) if chosen.owner else tuple(self._elements(function, called.id))
             for owner in every:
-                yield self._method(owner, "forward"), chosen, every
+                yield self._method(owner, "forward"), chosen, every, _ANY
             return
         if is_attribute(called, "self"):
             if self.calls.method(function.owner, called.attr) is not None:
-                yield self._method(function.owner, called.attr), own, ()
+                yield self._method(function.owner, called.attr), own, (), _ANY
                 return
             made = self.judge.layers(function.owner, called.attr)
-            made = made or sorted(set(_classes_of(self.calls, function.owner, called.attr)))
+            made = made or sorted(set(classes_of(self.calls, function.owner, called.attr)))
+            one = (
+                None
+                if all(map(self.calls.has_class, made))
+                else class_for(self.calls, function.owner, called.attr, own)
+            )
+            if one is not None:
+                only = (own.attribute, own.value if '"' in own.value else own.value.replace("'", '"'))
+                yield self._method(one, "forward", exact=True), LayerChoice(), (one,), only
+                return
             if made and "..." not in made:
                 for owner in made:
-                    yield self._method(owner, "forward", exact=True), LayerChoice(), tuple(made)
+                    yield self._method(owner, "forward", exact=True), LayerChoice(), tuple(made), _ANY
                 return
         above = self._above(function, called)
         if above is not None:
-            yield above, own, ()
+            yield above, own, (), _ANY
             return
-        if isinstance(called, ast.Name) and len(_bindings(function, called.id)) == 1:
+        if isinstance(called, ast.Name) and len(bindings(function, called.id)) == 1:
             every = tuple(self._elements(function, called.id))
             for owner in every:
-                yield self._method(owner, "forward", exact=True), LayerChoice(), every
+                yield self._method(owner, "forward", exact=True), LayerChoice(), every, _ANY
             return
         outer = isinstance(called, ast.Name) and not _is_local(function, called.id)
         callee = self.calls.callee(function, call) if outer else None
         if callee is None:
             raise NotProven(f"cannot infer what `{short(call.func)}` in `{function.qualname}` does with the mask")
-        yield callee, LayerChoice(), ()
+        yield callee, LayerChoice(), (), _ANY
 
     def _above(self, function: Definition, called: ast.expr) -> Definition | None:
         """The method that `super().forward` is."""
@@ -343,7 +372,7 @@ class MaskUses:
                 called = node.func if isinstance(node, ast.Call) else None
                 if is_attribute(called, listed.id, "append"):
                     elements += node.args  # type: ignore[attr-defined]
-        if any(_is_changed(part, attribute) for part in walk(tree_of(self.site.source.text))):
+        if any(is_changed(part, attribute) for part in walk(tree_of(self.site.source.text))):
             raise unknown
         elements = [
             part for each in elements for part in ((each.body, each.orelse) if isinstance(each, ast.IfExp) else (each,))
@@ -354,28 +383,8 @@ class MaskUses:
         return sorted(set(names))
 
 
-def _is_changed(node: ast.AST, attribute: str) -> bool:
-    """True for `x.attribute.append(layer)` and `x.attribute[i] = layer`."""
-    if isinstance(node, ast.Subscript):
-        return not isinstance(node.ctx, ast.Load) and getattr(node.value, "attr", "") == attribute
-    changing = isinstance(node, ast.Attribute) and node.attr in {"append", "extend", "insert"}
-    return changing and isinstance(node, ast.Attribute) and getattr(node.value, "attr", "") == attribute
-
-
 def _is_local(function: Definition, name: str) -> bool:
-    return bool(_bindings(function, name)) or name in parameter_names(function.node)
-
-
-def _classes_of(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[str]:
-    """What the constructor of a class calls for an attribute; where it is None, nothing can be called."""
-    constructor = calls.method(owner, "__init__")
-    for key, function in calls.definitions.items():
-        own = function.owner == owner or key == constructor or calls.is_heir(function.owner, owner)
-        for node in walk_scope(function.node) if own else ():
-            if isinstance(node, ast.Assign) and any(is_attribute(each, "self", attribute) for each in node.targets):
-                value = node.value
-                if not isinstance(value, ast.Constant):
-                    yield (dotted(value.func) if isinstance(value, ast.Call) else None) or "..."
+    return bool(bindings(function, name)) or name in parameter_names(function.node)
 
 
 def _parameters_given(callee: Definition, call: ast.Call, name: str, count: int) -> list[str]:
@@ -384,14 +393,3 @@ def _parameters_given(callee: Definition, call: ast.Call, name: str, count: int)
     if len(found) != count or not known.issuperset(found):
         raise NotProven(f"cannot infer which parameter of `{callee.qualname}` receives the mask")
     return found
-
-
-def _bindings(function: Definition, name: str) -> list[ast.Name]:
-    return [node for node in walk_scope(function.node) if stores_name(node, name)]
-
-
-def _start(function: Definition, node: ast.AST) -> int:
-    """The line of a node, or of the outermost loop around it."""
-    line: int = node.lineno  # type: ignore[attr-defined]
-    loops = [each for each in walk_scope(function.node) if isinstance(each, (ast.For, ast.AsyncFor, ast.While))]
-    return min([line, *(each.lineno for each in loops if each.lineno <= line <= (each.end_lineno or 0))])
