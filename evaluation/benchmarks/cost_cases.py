@@ -61,12 +61,6 @@ class _Sizes:
 _WIDE = (("(4, 4)", "(512, 512)"), ("LayerNorm(4)", "LayerNorm(512)"))
 _ROWS = ("torch.randn(256, 512)",)
 _MASKED = ("torch.randn(4, 128, 512), torch.ones(4, 128, dtype=torch.long)",)
-_PARAMETER_LISTS = (
-    ("torch.randn(6, 1, 3)", "torch.randn(64, 1, 128)"),
-    ("torch.randn(1, 4, 2)", "torch.randn(1, 32, 128)"),
-    ("(6, 4)", "(64, 32)"),
-    ("// 4)", "// 32)"),
-)
 _EXPERTS = (
     ("Linear(4, 3)", "Linear(1024, 8)"),
     ("Linear(4, 4)", "Linear(1024, 1024)"),
@@ -93,12 +87,10 @@ _SIZES: Mapping[str, _Sizes] = {
     "GM401": _Sizes(("torch.randn(256, 512), torch.ones(2, dtype=torch.long)",)),
     "GM402": _Sizes(("[torch.ones(32, 48), torch.ones(64, 16)]",)),
     "GM404": _Sizes(("torch.randn(256, 512), torch.rand(256) > 0.5",)),
-    "GM408": _Sizes(("torch.randint(0, 2048, (4, 256))",), _PARAMETER_LISTS),
     "GM411": _Sizes(("torch.randn(256, 512), torch.zeros(2, dtype=torch.long), 4",)),
     "GM501": _Sizes(_ROWS),
     "GM502": _Sizes(("torch.randn(512, 1024)",), _EXPERTS),
     "GM504": _Sizes(("(torch.rand(4, 128) < 0.05).long()",)),
-    "GM507": _Sizes(("torch.randint(0, 50, (8, 512))",)),
     "GM508": _Sizes(("torch.randn(16, 512), torch.randint(0, 512, (16,))",)),
     "GM509": _Sizes(_ROWS),
     "GM510": _Sizes(_ROWS),

@@ -60,9 +60,7 @@ _FORMER = {
     "shifted-range": "GM404",
     "end-of-range": "GM402",
     "joined-sizes": "GM402",
-    "cut-to-the-last": "GM408",
     "number-in-tensor": "GM402",
-    "found-places": "GM507",
     "rows-filled": "GM508",
 }
 """Codes of rules by the names that they had before."""

@@ -244,8 +244,8 @@ def test_a_rule_is_explained(word: str, capsys: Captured) -> None:
 
 
 def test_a_rule_is_found_by_its_former_name(capsys: Captured) -> None:
-    assert main(["rule", "found-places"]) == 0
-    assert capsys.readouterr().out.startswith("GM507 index-from-mask ")
+    assert main(["rule", "rows-filled"]) == 0
+    assert capsys.readouterr().out.startswith("GM508 length-mask ")
 
 
 def test_the_code_of_a_rule_that_was_removed_is_known_and_told_about(tmp_path: Path, capsys: Captured) -> None:

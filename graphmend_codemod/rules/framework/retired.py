@@ -13,6 +13,7 @@ RETIRED = {
     "GM405": "arange-end-readback: GM402 has the end of a range as one of the numbers that a tensor was made of",
     "GM406": "integer-buffer: GM402 has the integers that a constructor keeps in tensors",
     "GM407": "size-tensor: GM402 has sizes and other integers of lists that are put into tensors",
+    "GM408": "truncate-to-max: it fitted one model; `--opaque` keeps the largest index in the graph (GM802)",
     "GM409": "number-of-range: GM402 has a `range` in place of positions of which single numbers are asked",
     "GM410": "python-int-in-tensor: GM402 has the integers in a tensor or array that bound slices",
     "GM503": "sizes-from-data: GM402 takes sizes from the list that a tensor was built from, GM703 names all other "
@@ -21,6 +22,8 @@ RETIRED = {
     "graph (GM802)",
     "GM506": "packed-rows: the fix packed all columns in place of a few; `--opaque` keeps the indices in the graph "
     "(GM802)",
+    "GM507": "index-from-mask: it fitted one model; `--opaque` keeps the indices in the graph (GM802), GM509 and GM510 "
+    "have copies and computations under a mask",
 }
 """Why, and what does in its place, by code."""
 

@@ -1,7 +1,6 @@
 """What few modules attacked: set-ups, masks that may be None, ranges, tables cut to a maximum, methods of experts.
 
-Compiled, none is different but for `set up once: counts calls`, whose numbers a page tells of, and `cut: positions all
-negative`, which raises an `IndexError` in place of a `RuntimeError` (GM408).
+Compiled, none is different but for `set up once: counts calls`, whose numbers a page tells of.
 """
 
 from typing import Any
@@ -223,7 +222,7 @@ _t(
 )
 
 
-# GM408
+# Tables
 _EXP = "count = positions.shape[0]\nparts = [weight.expand((count,) + (6, 4) + weight.shape[-1:]) for weight in self.weights]\n"
 _CUT = "last = positions.max().item()\ncolumns = -(-(last + 1) // 4)\ntable = torch.cat([part[:, :columns] for part in parts], dim=-1)\ntable = torch.reshape(table, (count, -1, table.shape[-1]))\ntable = torch.cat([torch.index_select(table[i], 0, positions[i]).unsqueeze(0) for i in range(count)], dim=0)\n"
 

@@ -41,13 +41,11 @@ def unanswered_cut(site: Site, rows: Rows, counts: Collection[ast.expr]) -> tupl
 
 def _bounds(scope: FunctionNode, rows: Rows) -> Iterator[tuple[ast.Subscript, ast.expr, bool]]:
     """The slices in a function that numbers bound, those bounds, and whether a slice begins there."""
-    for part in walk_scope(scope):
-        for each in elements_of(part.slice) if isinstance(part, ast.Subscript) else ():
-            if isinstance(each, ast.Slice):
-                for bound, is_start in ((each.lower, True), (each.upper, False)):
-                    negated = bound.operand if isinstance(bound, ast.UnaryOp) else bound
-                    if bound is not None and negated is not None and rows.is_number(negated):
-                        yield part, bound, is_start  # type: ignore[misc]
+    for part in (node for node in walk_scope(scope) if isinstance(node, ast.Subscript)):
+        for each in (index for index in elements_of(part.slice) if isinstance(index, ast.Slice)):
+            for bound, is_start in ((each.lower, True), (each.upper, False)):
+                if bound is not None and rows.is_number(bound):
+                    yield part, bound, is_start
 
 
 def _is_size(scope: FunctionNode, number: ast.expr) -> bool:

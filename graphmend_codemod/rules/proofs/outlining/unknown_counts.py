@@ -207,6 +207,8 @@ class Rows:
             return True
         if isinstance(node, ast.BinOp):
             return self.is_number(node.left) or self.is_number(node.right)
+        if isinstance(node, ast.UnaryOp):
+            return not isinstance(node.op, ast.Not) and self.is_number(node.operand)
         return (
             isinstance(node, ast.Call) and last_name(node.func) in _OF_NUMBERS and any(map(self.is_number, node.args))
         )
