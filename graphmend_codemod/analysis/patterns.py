@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeGuard
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameter_names, walk, walk_in_layers, walk_scope
 
 _IDENTITY = frozenset({ast.Is, ast.IsNot, ast.In, ast.NotIn})
 
@@ -148,6 +148,19 @@ def binds_alone(statement: ast.AST | None, name: str) -> bool:
 def is_target(statement: ast.Assign, name: str) -> bool:
     """True for `name = ...` and `name = y = ...`, not for `name, y = ...`."""
     return any(is_name(target, name) for target in statement.targets)
+
+
+def values_given(function: FunctionNode, name: str) -> list[ast.expr | None]:
+    """What a function gives a local name, one by one; None for what is not a plain assignment of the name itself."""
+    nodes = walk_scope(function)
+    plain = {id(target): node.value for node in nodes if isinstance(node, ast.Assign) for target in node.targets}
+    found = [plain.get(id(part)) for part in nodes if stores_name(part, name)]
+    return [None, *found] if name in parameter_names(function) else found
+
+
+def values_assigned(function: FunctionNode, name: str) -> list[ast.expr]:
+    """What plain assignments of a function give a local name, whatever else binds it."""
+    return [value for value in values_given(function, name) if value is not None]
 
 
 def names_beyond(root: ast.AST, names: Iterable[str], inside: Iterable[ast.AST]) -> Iterator[ast.Name]:

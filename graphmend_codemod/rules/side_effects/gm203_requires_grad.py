@@ -34,6 +34,7 @@ from graphmend_codemod.analysis.patterns import (
     only_target,
     reads_name,
     stores_name,
+    values_given,
 )
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.rules.framework.edits import beside, judged
@@ -168,16 +169,10 @@ def _is_made_for(site: Site, tensor: ast.expr) -> bool:
     """True for `state.v` of a `state = State(v=torch.zeros(3))`: new in each call, and no leaf that has the flag."""
     if not isinstance(tensor, ast.Attribute) or not isinstance(tensor.value, ast.Name):
         return False
-    function, name = site.evaluator.scope.node, tensor.value.id
-    stores = [id(part) for part in walk_scope(function) if stores_name(part, name)]
-    made = [each for each in walk_scope(function) if isinstance(each, ast.Assign) and id(each.targets[0]) in stores]
-    given = [
-        word.value
-        for each in made
-        for word in (each.value.keywords if isinstance(each.value, ast.Call) else [])
-        if word.arg == tensor.attr
-    ]
-    return bool(stores) and len(given) == len(stores) and all(_makes_new(site, each) for each in given)
+    made = values_given(site.evaluator.scope.node, tensor.value.id)
+    words = [word for each in made for word in (each.keywords if isinstance(each, ast.Call) else [])]
+    given = [word.value for word in words if word.arg == tensor.attr]
+    return bool(made) and len(given) == len(made) and all(_makes_new(site, each) for each in given)
 
 
 def _is_module(site: Site, node: ast.expr) -> bool:

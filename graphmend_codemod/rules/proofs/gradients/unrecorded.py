@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 
+from graphmend_codemod.analysis.gradients import certainly_off
 from graphmend_codemod.analysis.patterns import is_attribute
 from graphmend_codemod.analysis.scope import FunctionNode
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
 
-_OFF = frozenset({"torch.no_grad", "torch.inference_mode"})
 _SETS = frozenset({"torch.enable_grad", "torch.set_grad_enabled"})
 _FILLS = frozenset({"fill_", "zero_"})
 
@@ -40,9 +40,8 @@ def fills_buffer(site: Site, node: ast.AST, own: str) -> bool:
 
 def is_off(site: Site, function: FunctionNode) -> bool:
     """True for a function under `@torch.no_grad()` in which nothing turns gradients on."""
-    decorators = [each.func if isinstance(each, ast.Call) else each for each in function.decorator_list]
-    off = any(site.resolve_global(each) in _OFF for each in decorators)
-    return off and not any(_has_context(part, site.resolve_global, _SETS) for part in ast.walk(function))
+    off = any(certainly_off([each], site.resolve_global) for each in function.decorator_list)
+    return off and not any(_turns_on(part, site.resolve_global) for part in ast.walk(function))
 
 
 def is_around(site: Site) -> bool:
@@ -55,13 +54,13 @@ def under_no_grad(nodes: Iterable[ast.AST], resolve: Callable[[ast.expr], str | 
     """The ids of what runs under `with torch.no_grad():`, but for blocks in which something turns gradients on."""
     found = set[int]()
     for node in nodes:
-        if isinstance(node, ast.With) and _has_context(node, resolve, _OFF):
+        if isinstance(node, ast.With) and any(certainly_off([each.context_expr], resolve) for each in node.items):
             inner = [part for statement in node.body for part in ast.walk(statement)]
-            if not any(_has_context(part, resolve, _SETS) for part in inner):
+            if not any(_turns_on(part, resolve) for part in inner):
                 found.update(map(id, inner))
     return found
 
 
-def _has_context(node: ast.AST, resolve: Callable[[ast.expr], str | None], names: frozenset[str]) -> bool:
+def _turns_on(node: ast.AST, resolve: Callable[[ast.expr], str | None]) -> bool:
     contexts = [item.context_expr for item in node.items] if isinstance(node, ast.With) else []
-    return any(isinstance(each, ast.Call) and resolve(each.func) in names for each in contexts)
+    return any(isinstance(each, ast.Call) and resolve(each.func) in _SETS for each in contexts)

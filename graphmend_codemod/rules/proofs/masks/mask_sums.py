@@ -21,9 +21,9 @@ from graphmend_codemod.analysis.patterns import (
     names_called,
     only_target,
     reads_name,
-    stores_name,
+    values_given,
 )
-from graphmend_codemod.analysis.scope import dotted, parameter_names, parameters, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import dotted, parameter_names, parameters, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -141,7 +141,7 @@ class Sums:
                 raise NotProven(f"`{short(call)}` in `{function.qualname}` may attend to later positions")
             return []
         if local and isinstance(call.func, ast.Name):
-            values = list(_values_of(function, call.func.id))
+            values = values_given(function.node, call.func.id)
             if any(self._is_table(each) for each in values):
                 return list(self._chosen(function, call, name, values))
         return None
@@ -208,7 +208,7 @@ class Sums:
         if isinstance(node, ast.IfExp):
             return self._is_false(function, node.test) and self._is_false(function, node.orelse)
         if isinstance(node, ast.Name):
-            values = list(_values_of(function, node.id))
+            values = values_given(function.node, node.id)
             return len(values) == 1 and values[0] is not None and self._is_false(function, values[0])
         if not is_attribute(node, "self"):
             return False
@@ -292,16 +292,3 @@ def _is_check_of_size(node: ast.If, name: str) -> bool:
     if not isinstance(test, ast.Compare) or not is_size(test.left, name) or len(test.ops) != 1:
         return False
     return not any(isinstance(part, ast.Call) or is_name(part, name) for part in walk_in_layers(test.comparators[0]))
-
-
-def _values_of(function: Definition, name: str) -> Iterator[ast.expr | None]:
-    """What a name is bound to in a function; None for what is not a plain assignment."""
-    plain: dict[int, ast.expr | None] = {}
-    for node in walk_scope(function.node):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            plain[id(node.targets[0])] = node.value
-    if any(each.arg == name for each in parameters(function.node)):
-        yield None
-    for node in walk_scope(function.node):
-        if stores_name(node, name):
-            yield plain.get(id(node))

@@ -8,7 +8,7 @@ from functools import partial
 
 from graphmend_codemod.analysis.aliasing import VIEWS
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.patterns import all_names, root_of, stores_name
+from graphmend_codemod.analysis.patterns import all_given, all_names, root_of, stores_name
 from graphmend_codemod.analysis.scope import SCOPES, dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import PYTHON_METHODS, RETURNS_TENSOR
 
@@ -79,7 +79,7 @@ class ListChanges:
                 return True
             if root in whole | parts and called.attr.endswith("_") and not called.attr.endswith("__"):
                 return True
-        given = {_root(each) for part in _given(call) for each in _held(part, self._resolve)}
+        given = {_root(each) for part in all_given(call) for each in _held(part, self._resolve)}
         if self._only_reads(call):
             return False
         callee = self._calls.callee(function, call)
@@ -103,11 +103,6 @@ class ListChanges:
             return not operation.endswith("_") and all(word.arg != "out" for word in call.keywords)
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         return method in RETURNS_TENSOR or method in PYTHON_METHODS
-
-
-def _given(call: ast.Call) -> Iterator[ast.expr]:
-    yield from call.args
-    yield from (word.value for word in call.keywords)
 
 
 def _built_at(function: Definition, name: str) -> int | None:

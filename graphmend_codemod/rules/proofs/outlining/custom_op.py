@@ -246,6 +246,18 @@ def demand_movable(
             raise NotProven(f"`{word}` has another meaning outside the class")
 
 
+def jumps_out(statements: Iterable[ast.stmt]) -> set[int]:
+    """The identities of each `break` and `continue` that leads out of these statements."""
+    jumps: set[int] = set()
+    inside: set[int] = set()
+    for part in (part for each in statements for part in walk(each)):
+        if isinstance(part, (ast.Break, ast.Continue)):
+            jumps.add(id(part))
+        elif isinstance(part, (ast.For, ast.AsyncFor, ast.While)):
+            inside |= {id(inner) for inner in walk(part)}
+    return jumps - inside
+
+
 def demand_own_names(site: Site, bound: Iterable[str], used: AbstractSet[str]) -> None:
     """NotProven where names that moved statements bind are not the function's own, or nested ones use the others."""
     scope = site.evaluator.scope

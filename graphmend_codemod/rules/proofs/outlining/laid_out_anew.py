@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Sequence
 
-from graphmend_codemod.analysis.patterns import elements_of, is_name, last_name, same, written_integer
+from graphmend_codemod.analysis.patterns import elements_of, last_name, same, values_assigned, written_integer
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
@@ -60,13 +60,13 @@ def _same_width(
     if not isinstance(laid_out, ast.Name) or len(sizes) != _ROWS_AND_WIDTH or written_integer(sizes[0]) != -1:
         return None
     scope, width = site.evaluator.scope.node, sizes[1]
-    values = [_in_memory(each) for each in _values(scope, laid_out.id)]
+    values = [_in_memory(each) for each in values_assigned(scope, laid_out.id)]
     rows = [each for each in values if any(each is one for one in nodes)]
     others = [each for each in values if each not in rows and not same(each, laid_out)]
     if len(rows) != 1 or not isinstance(rows[0], ast.Subscript) or any(map(chosen.reach, others)):
         return None
     base, mask, root = rows[0].value, rows[0].slice, _root(width)
-    plain = isinstance(width, ast.Constant) or (bool(root) and not _values(scope, root))
+    plain = isinstance(width, ast.Constant) or (bool(root) and not values_assigned(scope, root))
     if not plain or dotted(base) is None or not site.value(base).is_tensor:
         return None
     condition = f"{site.text(base)}.shape[-1] == {site.text(width)}"
@@ -150,11 +150,12 @@ def _may_change(scope: FunctionNode, rows: Rows, laid_out: ast.expr, sizes: Sequ
 def _is_made(scope: FunctionNode, rows: Rows, counts: set[int], size: ast.expr) -> bool:
     """True for `-1`, `4 * n` of their number `n`, `int(n / 2)` and a name that holds one of these."""
     if isinstance(size, ast.Name):
-        values = (each for each in _values(scope, size.id) if not isinstance(each, ast.Name))
+        values = (each for each in values_assigned(scope, size.id) if not isinstance(each, ast.Name))
         return any(_is_made(scope, rows, counts, each) for each in values)
     computed = size.args if isinstance(size, ast.Call) and isinstance(size.func, ast.Name) else [size]
     products = [part for each in computed if isinstance(each, ast.BinOp) for part in walk(each)]
-    held = [*products, *(each for part in products if isinstance(part, ast.Name) for each in _values(scope, part.id))]
+    named = [part.id for part in products if isinstance(part, ast.Name)]
+    held = [*products, *(each for name in named for each in values_assigned(scope, name))]
     return written_integer(size) == -1 or any(id(each) in counts or rows.is_number(each) for each in held)
 
 
@@ -191,13 +192,7 @@ def _is_width(node: ast.expr) -> bool:
     return of_size and written_integer(node.args[0]) == -1  # type: ignore[attr-defined]
 
 
-def _values(scope: FunctionNode, name: str) -> list[ast.expr]:
-    """What a function assigns to a name."""
-    statements = (part for part in walk_scope(scope) if isinstance(part, ast.Assign))
-    return [each.value for each in statements if any(is_name(target, name) for target in each.targets)]
-
-
 def _held(scope: FunctionNode, node: ast.expr) -> ast.expr:
     """The value of a name that is assigned once; any other expression unchanged."""
-    values = _values(scope, node.id) if isinstance(node, ast.Name) else []
+    values = values_assigned(scope, node.id) if isinstance(node, ast.Name) else []
     return values[0] if len(values) == 1 else node

@@ -28,6 +28,7 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import (
     demand_movable,
     functions,
     is_bound_before,
+    jumps_out,
     moved,
     one_operator,
     operator_name,
@@ -229,12 +230,11 @@ class _Region:
 
     def _check_ways_out(self) -> None:
         parts = [part for each in self.statements for part in walk(each)]
-        looped = {id(inner) for part in parts if isinstance(part, (ast.For, ast.While)) for inner in walk(part)}
+        jumps = jumps_out(self.statements)
         if isinstance(self.statements[0], ast.If) and self.site.is_elif(self.statements[0]):
             raise NotProven("the statement is an `elif`")
         for part in parts:
-            leaves = isinstance(part, (ast.Break, ast.Continue)) and id(part) not in looped
-            if leaves or (isinstance(part, ast.Return) and not self.returns):
+            if id(part) in jumps or (isinstance(part, ast.Return) and not self.returns):
                 raise NotProven(f"`{short(part)}` leaves the statements")
 
     def _read_later(self) -> list[str]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import stores_name
+from graphmend_codemod.analysis.patterns import values_assigned
 from graphmend_codemod.analysis.scope import SCOPES, children, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -118,7 +118,7 @@ class Region:
             called = isinstance(outer, ast.Call) and outer.func is part
             if value.callee is not None or value.instance_of is not None or called:
                 raise NotProven(f"`{name}` is neither a Tensor nor a number")
-            if any(self._reads_once(each) for each in values_of(scope.node, name)):
+            if any(self._reads_once(each) for each in values_assigned(scope.node, name)):
                 raise NotProven(f"`{name}` can be gone through only once; make it a list")
             found[name] = None
         return list(found)
@@ -197,13 +197,6 @@ class Region:
             if each.owner == owner and not each.qualname.endswith(".__init__")
             for node in walk(each.node)
         )
-
-
-def values_of(function: ast.AST, name: str) -> Iterator[ast.expr]:
-    """What a function assigns to a name."""
-    for node in walk_scope(function):
-        if isinstance(node, ast.Assign) and any(stores_name(each, name) for each in node.targets):
-            yield node.value
 
 
 def _is_no_grad(site: Site, item: ast.withitem) -> bool:

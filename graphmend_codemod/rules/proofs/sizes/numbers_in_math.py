@@ -5,8 +5,16 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_literal, is_name, is_shape, is_size, item_of, stores_name
-from graphmend_codemod.analysis.scope import dotted, parameter_names, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import (
+    is_literal,
+    is_name,
+    is_shape,
+    is_size,
+    item_of,
+    stores_name,
+    values_given,
+)
+from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
 from graphmend_codemod.analysis.values import Origin, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
@@ -95,14 +103,8 @@ def _may_be_integer(site: Site, node: ast.expr) -> bool:
 
 def _is_quotient(site: Site, name: str) -> bool:
     """True for a name to which only quotients and products are assigned."""
-    function = site.evaluator.scope.node
-    stores = {id(part) for part in walk_scope(function) if stores_name(part, name)}
-    assigned = [part for part in walk_scope(function) if isinstance(part, ast.Assign)]
-    computed = [
-        each for each in assigned if isinstance(each.value, ast.BinOp) and not isinstance(each.value.op, _WHOLE_OF)
-    ]
-    quotients = {id(target) for each in computed for target in each.targets}
-    return name not in parameter_names(function) and bool(stores) and stores <= quotients
+    values = values_given(site.evaluator.scope.node, name)
+    return bool(values) and all(isinstance(each, ast.BinOp) and not isinstance(each.op, _WHOLE_OF) for each in values)
 
 
 def _is_held(site: Site, node: ast.expr) -> bool:

@@ -12,6 +12,8 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.settings import SeenCalls
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.custom_op import KNOWS_NAMES, OF_A_CLASS, jumps_out
+from graphmend_codemod.rules.proofs.outlining.outlined_statements import check_around
 from graphmend_codemod.rules.proofs.outlining.recorded.facts import (
     CHANGING,
     MEMORY,
@@ -36,8 +38,6 @@ from graphmend_codemod.rules.proofs.outlining.settled_globals import demand_unch
 
 _CALLS_NEEDED = 2
 _LEAVES = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal, ast.Delete)
-_KNOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec", "super", "__class__"})
-_CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.set_grad_enabled", "torch.autocast"})
 _SETTINGS = frozenset({"int", "float", "str", "constant"})
 _RECURRENT = frozenset(f"torch.nn.modules.rnn.{each}" for each in ("RNN", "GRU", "LSTM"))
 
@@ -73,19 +73,14 @@ class Region:
 
     def _parts(self) -> Iterator[ast.AST]:
         for statement in self.statements:
-            yield statement
             yield from walk(statement)
 
     def _check_forms(self) -> None:
-        loops: set[int] = set()
+        jumps = jumps_out(self.statements)
         for part in self._parts():
-            if isinstance(part, (ast.For, ast.While)):
-                loops |= {id(inner) for inner in walk(part)}
-        for part in self._parts():
-            leaves = isinstance(part, (ast.Break, ast.Continue)) and id(part) not in loops
             if isinstance(part, ast.Return) and not self.returns:
                 raise KeptObject(f"`{short(part)}` leaves the statement")
-            if isinstance(part, _LEAVES) or leaves:
+            if isinstance(part, _LEAVES) or id(part) in jumps:
                 raise NotProven(f"`{short(part)}` leaves the statement")
             if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 raise NotProven(f"`{short(part)}` cannot be moved into a function")
@@ -94,22 +89,16 @@ class Region:
             if isinstance(part, ast.Name) and not self.site.evaluator.scope.is_local(part.id):
                 demand_unchanged(self.site, part.id)
             word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
-            if word in _KNOWS_NAMES or (word.startswith("__") and not word.endswith("__")):
+            if word in KNOWS_NAMES | OF_A_CLASS or (word.startswith("__") and not word.endswith("__")):
                 raise NotProven(f"`{word}` has another meaning in another function")
             if isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.ctx, ast.Store):
                 raise NotProven(f"`{short(part)}` is assigned, and an operator that the run describes changes nothing")
         self._check_around()
 
     def _check_around(self) -> None:
-        for parent in self.site.place.parents:
-            if isinstance(parent, ast.Try):
-                raise NotProven("a `try` around it may catch what an operator raises at another moment")
-            if isinstance(parent, (ast.With, ast.AsyncWith)):
-                for item in parent.items:
-                    context = item.context_expr
-                    called = self.site.resolve(context.func) if isinstance(context, ast.Call) else None
-                    if called not in _CONTEXTS:
-                        raise NotProven(f"`with {short(context)}` around it may change what it does")
+        if any(isinstance(parent, ast.Try) for parent in self.site.place.parents):
+            raise NotProven("a `try` around it may catch what an operator raises at another moment")
+        check_around(self.site)
 
     def _check_effects(self) -> None:
         for each in self.seen:
