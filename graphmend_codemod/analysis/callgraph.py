@@ -8,9 +8,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from functools import cached_property, lru_cache, partial
+from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar, cast
 
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, stored_names
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, name_imported, stored_names
 from graphmend_codemod.analysis.scope import (
     SCOPES,
     FunctionNode,
@@ -48,11 +49,8 @@ class Definition(NamedTuple):
 
     def arguments(self, call: ast.Call) -> dict[str, ast.expr]:
         """What a call gives for each parameter, as far as stars do not hide it."""
-        found: dict[str, ast.expr] = {}
-        for parameter, argument in zip(self.parameters, call.args, strict=False):
-            if isinstance(argument, ast.Starred):
-                break
-            found[parameter] = argument
+        plain = takewhile(lambda each: not isinstance(each, ast.Starred), call.args)
+        found = dict(zip(self.parameters, plain, strict=False))
         return found | {word.arg: word.value for word in call.keywords if word.arg is not None}
 
 
@@ -78,7 +76,9 @@ class ModuleCalls:
             self._functions[node.name] = (node.name, node.lineno)
             self.definitions[node.name, node.lineno] = Definition(node.name, node)
         elif isinstance(node, ast.Import):
-            self._imported |= {_bound(each): each.name if each.asname else _bound(each) for each in node.names}
+            self._imported |= {
+                name_imported(each): each.name if each.asname else name_imported(each) for each in node.names
+            }
         elif isinstance(node, ast.ImportFrom):
             home = "." * node.level + (node.module or "")
             self._imported |= {each.asname or each.name: f"{home}.{each.name}" for each in node.names}
@@ -198,15 +198,17 @@ class ModuleCalls:
 
     def literal(self, name: str) -> ast.Constant | None:
         """The constant that the top level of the module gives a name, which it binds once."""
-        values = self._literals.get(name, [])
-        only = values[0] if len(values) == 1 and name not in self._bound_elsewhere else None
+        only = self._only_value(name)
         return only if isinstance(only, ast.Constant) else None
 
     def table(self, name: str) -> ast.Dict | None:
-        """The dict that the top level of the module gives a name, which it binds once; elements may be added to it."""
-        values = self._literals.get(name, [])
-        only = values[0] if len(values) == 1 and name not in self._bound_elsewhere else None
+        """The same for a dict; elements may be added to it."""
+        only = self._only_value(name)
         return only if isinstance(only, ast.Dict) else None
+
+    def _only_value(self, name: str) -> ast.expr | None:
+        values = self._literals.get(name, [])
+        return values[0] if len(values) == 1 and name not in self._bound_elsewhere else None
 
     def binds_once(self, name: str) -> bool:
         """True for a name that the top level of the module binds once, by the `def` of a function."""
@@ -221,21 +223,11 @@ class ModuleCalls:
         found = stored_names(parts)
         found |= {part.name for part in parts if isinstance(part, SCOPES) and not isinstance(part, ast.Lambda)}
         imports = [part for part in parts if isinstance(part, (ast.Import, ast.ImportFrom))]
-        return found | {_bound(each) for part in imports for each in part.names}
+        return found | {name_imported(each) for part in imports for each in part.names}
 
-    def has_class(self, name: str) -> bool:
-        """True for a class at the top level of the module."""
-        return name in self._classes
-
-    def flags_off(self, name: str) -> list[str]:
-        """The attributes that the body of a class of the module sets to False."""
-        return [
-            target.id
-            for node in (self._classes[name].body if name in self._classes else ())
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and node.value.value is False
-            for target in node.targets
-            if isinstance(target, ast.Name)
-        ]
+    def class_named(self, name: str) -> ast.ClassDef | None:
+        """The class that the top level of the module gives the name."""
+        return self._classes.get(name)
 
     def class_of(self, caller: Definition, node: ast.expr) -> str | None:
         """The class of the module whose instance an expression of a function spells; None where there is none."""
@@ -288,16 +280,14 @@ class ModuleCalls:
 
     def _callees(self, caller: Definition) -> list[tuple[ast.Call, Definition]]:
         calls = [each for each in walk_scope(caller.node) if isinstance(each, ast.Call)]
-        called = ((each, self.callee(caller, each)) for each in calls if self._may_lead_here(each.func))
-        return [(each, callee) for each, callee in called if callee is not None]
+        names = self._callable_attributes | {""}  # others lead nowhere in this module
+        here = (each for each in calls if getattr(each.func, "attr", "") in names)
+        return [(each, callee) for each in here if (callee := self.callee(caller, each)) is not None]
 
     @cached_property
     def _callable_attributes(self) -> frozenset[str]:
         """Names behind a dot that may be called: methods, and attributes that hold a module."""
         return frozenset(set().union(*self._methods.values(), *self._attributes.values()))
-
-    def _may_lead_here(self, function: ast.expr) -> bool:
-        return not isinstance(function, ast.Attribute) or function.attr in self._callable_attributes
 
     @property
     def function_names(self) -> tuple[Collection[str], Collection[str]]:
@@ -344,7 +334,7 @@ class ModuleCalls:
             held = self._loops(caller).get(held.id, held)
         while isinstance(held, ast.Subscript):
             held = held.value
-        return held.attr if is_attribute(held, "self") else None
+        return _own_name(held)
 
     def _forwards(self, owner: str, attribute: str) -> set[Key]:
         """The `forward` of each class of the module of which an attribute may hold a layer."""
@@ -382,11 +372,6 @@ def tree_of(text: str) -> ast.Module:
 def calls_in(text: str) -> ModuleCalls:
     """The calls in a file between its functions; SourceError if Python cannot parse it."""
     return ModuleCalls(tree_of(text))
-
-
-def _bound(imported: ast.alias) -> str:
-    """The name that an import binds: `a` for `import a.b`."""
-    return imported.asname or imported.name.partition(".")[0]
 
 
 def _loops_in(function: FunctionNode) -> dict[str, ast.expr]:

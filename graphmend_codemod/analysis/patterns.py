@@ -150,6 +150,11 @@ def is_target(statement: ast.Assign, name: str) -> bool:
     return any(is_name(target, name) for target in statement.targets)
 
 
+def name_imported(alias: ast.alias) -> str:
+    """The name that an import binds: `a` for `import a.b`."""
+    return alias.asname or alias.name.partition(".")[0]
+
+
 def values_given(function: FunctionNode, name: str) -> list[ast.expr | None]:
     """What a function gives a local name, one by one; None for what is not a plain assignment of the name itself."""
     nodes = walk_scope(function)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -19,9 +17,7 @@ from torch import nn
 
 from graphmend_codemod.trace import document
 from graphmend_codemod.trace.document import Trace
-from graphmend_codemod.trace.run import gathered
 from graphmend_evaluation.counting import Call, count_breaks
-from graphmend_evaluation.tracing.recorder import Recorder
 from tests.evaluation import counted_models, traced_models
 
 CHECKOUT = Path(__file__).parent.parent.parent
@@ -326,37 +322,6 @@ def test_ctrl_c_leaves_the_trace_of_a_program_that_never_compiles(folder: Path) 
     found = document.read(folder / "wait.json")
     assert {site.gb_id for site in found.sites} == {"GB0170", "GB0059"}
     assert [process.program for process in found.processes] == ["wait.py"]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_forked_worker_that_came_to_its_end_is_not_said_to_be_killed(tmp_path: Path) -> None:
-    recorder = Recorder(str(tmp_path))
-    record = logging.LogRecord("torch.__trace", logging.DEBUG, __file__, 1, "", (), None)
-    record.metadata = {"frame_id": 0, "compilation_metrics": {"co_filename": "train.py", "graph_op_count": 1}}
-
-    def work(killed: bool) -> None:
-        recorder.emit(record)
-        if killed:
-            os._exit(0)
-
-    for killed in (False, True):
-        worker = multiprocessing.get_context("fork").Process(target=work, args=(killed,))
-        worker.start()
-        worker.join(60)
-    assert [each.finished for each in gathered(tmp_path, tmp_path, "train.py").processes] == [True, False]
-
-
-def test_block_in_a_recorded_program_leaves_its_recorder_as_it_was(tmp_path: Path) -> None:
-    log = logging.getLogger("torch.__trace")
-    whole, block = Recorder(str(tmp_path)), Recorder(str(tmp_path))
-    whole.start()
-    asked = type(log.handlers)
-    block.start()
-    block.stop()
-    assert type(log.handlers) is asked
-    whole.stop()
-    assert whole not in log.handlers
-    assert type(log.handlers) is list
 
 
 def test_pytest_records_and_fails_marked_tests(folder: Path) -> None:

@@ -355,16 +355,10 @@ def _is_arange(site: Site, call: ast.Call) -> bool:
 
 
 def _length_of(arguments: list[ast.expr]) -> Iterator[str]:
-    """`x` for `x.shape[1]` and for `a, a + x.shape[1]`."""
-    if len(arguments) == 2 and isinstance(arguments[1], ast.BinOp) and isinstance(arguments[1].op, ast.Add):
-        end = arguments[1]
-        if ast.dump(end.left) != ast.dump(arguments[0]):
-            return
-        size: ast.expr = end.right
-    elif len(arguments) == 1:
-        size = arguments[0]
-    else:
+    """`x` for `x.shape[1]`."""
+    if len(arguments) != 1:
         return
+    size = arguments[0]
     asked, number = (size.value, size.slice) if isinstance(size, ast.Subscript) else (size, None)
     if isinstance(size, ast.Call) and len(size.args) == 1 and not size.keywords:
         asked, number = size.func, size.args[0]

@@ -15,6 +15,7 @@ from graphmend_codemod.analysis.gradients import roots
 from graphmend_codemod.analysis.hazards import Hazards
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
 from graphmend_codemod.analysis.liveness import live_after
+from graphmend_codemod.analysis.patterns import name_imported
 from graphmend_codemod.analysis.program_points import ProgramPoint
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.values import Value
@@ -50,7 +51,7 @@ def _needed_with(text: str, name: str) -> frozenset[str]:
     together: set[str] = set()
     for block in (each.body for each in tree.body if isinstance(each, ast.If)):
         imports = [each for each in block if isinstance(each, (ast.Import, ast.ImportFrom))]
-        bound = {alias.asname or alias.name.partition(".")[0] for each in imports for alias in each.names}
+        bound = {name_imported(alias) for each in imports for alias in each.names}
         together |= bound if name in bound else set()
     bases = [base for each in tree.body if isinstance(each, ast.ClassDef) for base in each.bases]
     return frozenset((dotted(base) or "").partition(".")[0] for base in bases) & together

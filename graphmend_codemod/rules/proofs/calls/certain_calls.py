@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
-from graphmend_codemod.analysis.patterns import is_within, stores_name
+from graphmend_codemod.analysis.patterns import is_within, name_imported, stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -146,7 +146,7 @@ class CertainCalls:
             layer = self._instance(route, caller, call.func)
             if layer is None or layer == route:
                 raise NotProven(f"cannot infer what `{short(call.func)}` in `{caller.qualname}` calls")
-            unknown = next((each for each in link.owners if not self._calls.has_class(each)), None)
+            unknown = next((each for each in link.owners if not self._calls.class_named(each)), None)
             if unknown is not None:
                 raise NotProven(f"cannot infer the classes that `{unknown}` names")
             attribute, value = link.only
@@ -333,5 +333,5 @@ def local_names(function: FunctionNode) -> set[str]:
         elif isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and part is not function:
             found.add(part.name)
         elif isinstance(part, (ast.Import, ast.ImportFrom)):
-            found |= {each.asname or each.name.partition(".")[0] for each in part.names}
+            found |= set(map(name_imported, part.names))
     return found

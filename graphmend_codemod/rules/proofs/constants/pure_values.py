@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import names_bound, root_of
+from graphmend_codemod.analysis.patterns import name_imported, names_bound, root_of
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, defaults_of, dotted, parameter_names, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -279,7 +279,7 @@ def _bound(node: ast.AST) -> str | None:
         return node.name
     if isinstance(node, ast.Name):
         return None if isinstance(node.ctx, ast.Load) else node.id
-    return (node.asname or node.name) if isinstance(node, ast.alias) else None
+    return name_imported(node) if isinstance(node, ast.alias) else None
 
 
 def _is_listed(node: ast.Call) -> bool:

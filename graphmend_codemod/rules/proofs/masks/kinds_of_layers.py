@@ -118,7 +118,7 @@ def class_for(calls: ModuleCalls, owner: str, attribute: str, own: LayerChoice) 
             called = node.value.func if isinstance(node.value, ast.Call) else node.value
             made.add(_in_table(calls, called, own) if isinstance(called, ast.Subscript) else dotted(called))
     found = made.pop() if len(made) == 1 else None
-    return found if found is not None and calls.has_class(found) else None
+    return found if found is not None and calls.class_named(found) else None
 
 
 def _in_table(calls: ModuleCalls, node: ast.Subscript, own: LayerChoice) -> str | None:

@@ -293,7 +293,7 @@ class MaskUses:
             made = made or sorted(set(classes_of(self.calls, function.owner, called.attr)))
             one = (
                 None
-                if all(map(self.calls.has_class, made))
+                if all(map(self.calls.class_named, made))
                 else class_for(self.calls, function.owner, called.attr, own)
             )
             if one is not None:

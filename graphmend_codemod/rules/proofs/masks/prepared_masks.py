@@ -180,14 +180,6 @@ class PreparedMask:
             return _OPPOSITE.get(kind) if isinstance(node.op, ast.Invert) and kind is not None else None
         if isinstance(node, ast.BinOp):
             return self._kind_of_operation(node, known)
-        if isinstance(node, ast.Compare) and len(node.ops) == 1:
-            kind, other = self._kind(node.left, known), node.comparators[0]
-            if kind is None or not isinstance(other, ast.Constant) or other.value not in (0, 1):
-                return None
-            same = (kind in _ONES) == bool(other.value)
-            signs = {ast.Eq: same, ast.NotEq: not same}
-            answer = signs.get(type(node.ops[0]))
-            return None if answer is None else _Elements.TRUE if answer else _Elements.FALSE
         return self._kind_of_call(node, known) if isinstance(node, ast.Call) else None
 
     def _kind_of_operation(self, node: ast.BinOp, known: dict[str, _Elements]) -> _Elements | None:

@@ -26,13 +26,12 @@ class _Branch:
 
     `lines` compute values under names of their own. `writes` are attributes, each with its new value and, where
     `register_buffer` writes it, the other arguments of that call. `numbers` are attributes that get a Python number,
-    with the name of the number. `moved` are attributes that only go to another device, with the name of the copy.
+    with the name of the number.
     """
 
     lines: list[str] = field(default_factory=list)
     numbers: dict[str, str] = field(default_factory=dict)
     writes: list[tuple[str, str, list[str] | None]] = field(default_factory=list)
-    moved: dict[str, str] = field(default_factory=dict)
 
 
 def growing_edit(site: Site, node: ast.If, own: str) -> Edit:
@@ -125,10 +124,6 @@ def _assignment(site: Site, statement: ast.Assign, target: ast.expr, own: str, b
         branch.lines.append(f"{', '.join(names)} = {site.text(value)}")
     elif not is_attribute(target, own):
         raise NotProven(f"`{speculation.short(statement)}` writes to something other than an attribute")
-    elif _moves(value, own, target.attr):
-        local = site.free_name(target.attr)
-        branch.lines.append(f"{local} = {site.text(value)}")
-        branch.moved[target.attr] = local
     else:
         branch.writes.append((target.attr, _value(site, value, own, branch), None))
 
@@ -141,14 +136,8 @@ def _value(site: Site, node: ast.expr, own: str, branch: _Branch) -> str:
         assert isinstance(node, ast.Attribute)
         if node.attr in {name for name, _, _ in branch.writes}:
             raise NotProven(f"`{speculation.short(node)}` is read after the branch wrote it")
-        return branch.moved.get(node.attr, site.text(node))
+        return site.text(node)
     raise NotProven(f"`{speculation.short(node)}` may have a different shape from the tensor that it replaces")
-
-
-def _moves(node: ast.expr, own: str, attribute: str) -> bool:
-    """True for `own.attribute.to(...)`."""
-    called = node.func if isinstance(node, ast.Call) else None
-    return isinstance(called, ast.Attribute) and called.attr == "to" and is_attribute(called.value, own, attribute)
 
 
 def larger_of(site: Site, node: ast.Assign) -> Edit | None:

@@ -101,7 +101,7 @@ def written_of_instance(memory: ModuleMemory, function: Definition, call: ast.Ca
 def _own_method(memory: ModuleMemory, function: Definition, call: ast.Call, ways: _Ways) -> Definition | None:
     """The method that `me.bump()`, `Model.bump(self)`, `type(self).bump(self)` and `Holder(self)` run, or None."""
     called, own = call.func, function.owner
-    if isinstance(called, ast.Name) and memory.calls.has_class(called.id):
+    if isinstance(called, ast.Name) and memory.calls.class_named(called.id):
         return memory.calls.definitions.get(memory.calls.method(called.id, "__init__") or ("", 0))
     if not isinstance(called, ast.Attribute) or is_name(called.value, "self"):
         return None

@@ -217,9 +217,6 @@ class _Built:
             return all(map(self._follows_target, statement.targets)) and self.follows(statement.value)
         if isinstance(statement, ast.AugAssign):
             return self._follows_target(statement.target) and self.follows(statement.value)
-        if isinstance(statement, ast.Expr) and isinstance(call := statement.value, ast.Call):
-            given = [call.func.value, *call.args] if isinstance(call.func, ast.Attribute) else []
-            return last_name(call.func) in _WRITES and not call.keywords and all(map(self.follows, given))
         if isinstance(statement, ast.For) and isinstance(statement.target, ast.Name) and not statement.orelse:
             steps = statement.iter
             if not isinstance(steps, ast.Call) or self.site.resolve(steps.func) != "builtins.range":

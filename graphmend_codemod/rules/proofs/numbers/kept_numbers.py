@@ -320,19 +320,15 @@ class _Region(NumberTexts):
         """`w[mask] = n`, also under `if mask.sum().item() > 0`, or any other test."""
         name = target.value.id if isinstance(target.value, ast.Name) else ""
         chooser = target.slice
-        if there.value(chooser).dtype != BOOL or (name in self.bound and not there.sole_owner(name)):
+        if there.value(chooser).dtype != BOOL or name in self.bound:
             raise NotProven(f"cannot infer that `{short(target)}` writes under a mask")
         if not there.value(target.value).is_tensor:
             raise NotProven(f"cannot infer that `{name}` is a Tensor")
         torch = self.site.torch
-        if name in self.bound:
-            self._ask_written(there, name)
-            self.demand_float32(there, target.value)
-        else:
-            self.ask(f"isinstance({name}, {torch}.Tensor)")
-            self.ask(f"{name}.dtype in ({torch}.float32, {torch}.float64)")
-            self._ask_written(there, name)
-            self.beside[name] = None
+        self.ask(f"isinstance({name}, {torch}.Tensor)")
+        self.ask(f"{name}.dtype in ({torch}.float32, {torch}.float64)")
+        self._ask_written(there, name)
+        self.beside[name] = None
         under = there.operand(chooser)
         same = is_name(chooser, mask) and self._is_only_counted(mask)
         under = under if same or not taken else f"{under} & {taken}"

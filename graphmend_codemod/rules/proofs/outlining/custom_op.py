@@ -175,15 +175,6 @@ def call(site: Site, function: str, given: Sequence[str], deeper: int) -> str:
     return "\n".join([f"{start}{function}(", *(f"{inner}{each}," for each in given), f"{start})"])
 
 
-def test(site: Site, conditions: Sequence[str]) -> str:
-    """`if a and b:` in a function at the top level, the way black breaks it."""
-    line = f"    if {' and '.join(conditions)}:"
-    if len(line) <= site.line_limit:
-        return line
-    first, *rest = conditions
-    return "\n".join(["    if (", f"        {first}", *(f"        and {each}" for each in rest), "    ):"])
-
-
 def fitting(site: Site, function: str, conditions: Sequence[str]) -> str:
     """The header in `function` under which an operator is called; otherwise it is left to its callers."""
     asked, otherwise = f"{site.torch}.compiler.is_dynamo_compiling()", f"{_LEFT.name}({function})"

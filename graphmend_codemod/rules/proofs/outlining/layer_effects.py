@@ -12,7 +12,15 @@ from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.callgraph import ModuleCalls
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_within, last_name, root_of, stores_name
+from graphmend_codemod.analysis.patterns import (
+    is_attribute,
+    is_constant,
+    is_name,
+    is_within,
+    last_name,
+    root_of,
+    stores_name,
+)
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -36,11 +44,12 @@ def flags_off(site: Site, name: str, base: str) -> set[str]:
     index = site.evaluator.scope.index
     facts, home = index.class_facts(base), index.home(base)
     calls = calls_of(home[0].text) if home is not None else None
-    if facts is None or home is None or calls is None or not calls.has_class(home[1]):
+    made = calls.class_named(home[1]) if home is not None and calls is not None else None
+    if facts is None or home is None or calls is None or made is None:
         raise reason
     if not all(each.startswith(("torch.", "builtins.")) for each in facts.bases):
         raise reason
-    off = set(calls.flags_off(home[1]))
+    off = _set_to_false(made)
     found: set[str] = set()
     for definition in calls.definitions.values():
         if definition.owner != home[1] or definition.qualname.endswith(".__init__"):
@@ -52,6 +61,12 @@ def flags_off(site: Site, name: str, base: str) -> set[str]:
             elif next(effects_in(site, statement), None) is not None or run_by(statement):
                 raise reason
     return found
+
+
+def _set_to_false(node: ast.ClassDef) -> set[str]:
+    """The attributes that the body of a class sets to False."""
+    off = [each for each in node.body if isinstance(each, ast.Assign) and is_constant(each.value, False)]
+    return {target.id for each in off for target in each.targets if isinstance(target, ast.Name)}
 
 
 def _run_by_calls(method: FunctionNode) -> list[ast.stmt]:

@@ -140,12 +140,9 @@ def only(statement: ast.stmt, test: ast.expr | None) -> ast.stmt:
 
 
 def _is_apart(site: Site, statement: ast.stmt, name: str) -> bool:
-    """True for assignments to names, also under a test, that change nothing else and do not touch a packed sequence."""
+    """True for assignments to names that change nothing else and do not touch a packed sequence."""
     if mentions(statement, name):
         return False
-    if isinstance(statement, ast.If):
-        inside = (*statement.body, *statement.orelse)
-        return is_plain(site, statement.test) and all(_is_apart(site, each, name) for each in inside)
     if not isinstance(statement, ast.Assign) or not is_plain(site, statement.value):
         return False
     names = (part for each in statement.targets for part in elements_of(each))

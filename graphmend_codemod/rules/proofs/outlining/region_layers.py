@@ -106,7 +106,7 @@ def _given_class(site: Site, calls: ModuleCalls, owner: str, made: list[ast.expr
     )
     names = {getattr(each.func, "id", "") if isinstance(each, ast.Call) else "" for each in layers}
     default = defaults.get(names.pop()) if len(names) == 1 else None
-    if not bare or not isinstance(default, ast.Name) or not calls.has_class(default.id):
+    if not bare or not isinstance(default, ast.Name) or not calls.class_named(default.id):
         return None
     return default.id if site.resolve_global(default) == f"{site.summary.name}.{default.id}" else None
 
@@ -185,7 +185,7 @@ class _Layers:
     def _check_chosen(self, call: ast.Call) -> None:
         """The classes of this file in `(A if deep else B)()` and `{"a": A, "b": B}[kind]()`."""
         for name in (part.id for part in walk(call.func) if isinstance(part, ast.Name)):
-            if self._calls.has_class(name):
+            if self._calls.class_named(name):
                 self._check_class(name)
             elif isinstance(call.func, ast.IfExp) and self._site.resolve_global(ast.Name(name, ast.Load())) is None:
                 raise NotProven(f"cannot infer what `{speculation.short(call)}` returns")

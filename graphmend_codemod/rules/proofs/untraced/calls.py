@@ -11,7 +11,6 @@ from graphmend_codemod.analysis.iterated import in_step
 from graphmend_codemod.analysis.patterns import is_name, is_none
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.project.summary.candidates import ANSWERS, CHECKS
-from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraceable_calls import refused
 from graphmend_codemod.rules.proofs.untraced.evidence import (
@@ -177,7 +176,7 @@ def compared(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
 
 
 def ordered(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
-    """`all(x < y for x, y in zip(times[:-1], times[1:]))`, where `times` is a tensor or may be one."""
+    """`all(x < y for x, y in zip(times[:-1], times[1:]))`, where `times` is a tensor."""
     if called not in {"builtins.any", "builtins.all"} or len(node.args) != 1:
         return None
     given = node.args[0]
@@ -191,9 +190,6 @@ def ordered(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     if any(site.value(each).is_tensor for each in sources):
         advice = "manually compare the whole tensors: `(x < y).all()`"
         return Untraced(node, "data-dependent branch on the elements of a tensor", advice)
-    cut = sources[0].value if sources and isinstance(sources[0], ast.Subscript) else None
-    if isinstance(cut, ast.Name) and site.value(cut).kind is ValueKind.UNKNOWN:
-        return Untraced(node, "may be a data-dependent branch", cannot_infer_tensor(site, cut))
     return None
 
 

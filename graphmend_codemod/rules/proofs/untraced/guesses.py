@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import all_given, asks_identity, is_name, is_target
-from graphmend_codemod.analysis.scope import defaults_of, dotted, parameters, walk
+from graphmend_codemod.analysis.scope import defaults_of, parameters, walk
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.project.index.facts import AttributeFact, AttributeKind
 from graphmend_codemod.rules.framework.site import Site
@@ -219,9 +219,6 @@ def _is_mask(guess: Guess, source: Source) -> bool | None:
     known = value is not None and (value.is_python or (value.dtype or "").startswith("torch."))
     if value is not None and known and not _is_item(node):
         return value.is_tensor and value.dtype == "torch.bool"
-    if isinstance(node, ast.Compare):
-        sides = (node.left, *node.comparators)
-        return not asks_identity(node) and not any(map(_is_plain, sides))
     if isinstance(node, ast.UnaryOp):
         return bool(isinstance(node.op, ast.Invert))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -232,19 +229,9 @@ def _is_mask(guess: Guess, source: Source) -> bool | None:
             return True  # along a dimension
         if node.func.attr in torch_api.RETURNS_TENSOR - _KEEPS_MASK:
             return False
-    return None if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp)) else False
-
-
-def _is_plain(node: ast.expr) -> bool:
-    """True for what only Python's own values are: text, `len(x)`, `x.shape[0]`, `self.training`."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    if isinstance(node, ast.Call):
-        name = (dotted(node.func) or "").rpartition(".")[2]
-        return name in {"len", "int", "float", "str", "type"} or name in torch_api.PYTHON_METHODS
-    if isinstance(node, ast.Attribute):
-        return node.attr in torch_api.PYTHON_ATTRIBUTES or node.attr == "training" or "config" in ast.unparse(node)
-    return isinstance(node, ast.Constant) and not isinstance(node.value, (int, float))
+    return (
+        None if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp, ast.Compare)) else False
+    )
 
 
 def _is_length(guess: Guess, source: Source) -> bool | None:

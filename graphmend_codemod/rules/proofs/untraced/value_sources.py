@@ -150,7 +150,7 @@ def _stored(guess: Guess, source: Source, node: ast.Attribute) -> Iterator[Sourc
         return
     if owner is None and isinstance(node.value, ast.Name):
         made = (each.func for each in guess.before(frame, node.value) if isinstance(each, ast.Call))
-        owner = next((each.id for each in made if isinstance(each, ast.Name) and calls.has_class(each.id)), None)
+        owner = next((each.id for each in made if isinstance(each, ast.Name) and calls.class_named(each.id)), None)
     if owner is None:
         return
     every = [each for each in calls.definitions.values() if each.owner]
@@ -296,7 +296,7 @@ def _callee_here(files: Files, source: Source, node: ast.Call) -> Frame | None:
         return Frame(found.node, found, through=(node, frame), home=frame.home)
     if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and calls is not None:
         owner = node.func.value.id
-        key = calls.method(owner, node.func.attr) if calls.has_class(owner) else None
+        key = calls.method(owner, node.func.attr) if calls.class_named(owner) else None
         method = calls.definitions[key] if key is not None else None
         return Frame(method.node, method, through=(node, frame), home=frame.home) if method is not None else None
     for each in walk_scope(frame.node) if isinstance(node.func, ast.Name) else ():

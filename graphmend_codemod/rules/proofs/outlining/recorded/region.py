@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, stores_name
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, name_imported, stores_name
 from graphmend_codemod.analysis.scope import parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.settings import SeenCalls
@@ -134,7 +134,7 @@ class Region:
             for part in (statement, *walk_scope(statement)):
                 names = [part.id] if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store) else []
                 if isinstance(part, (ast.Import, ast.ImportFrom)):
-                    names = [(each.asname or each.name).partition(".")[0] for each in part.names]
+                    names = list(map(name_imported, part.names))
                 for name in names:
                     place = (part.lineno, part.col_offset)  # type: ignore[attr-defined]
                     found[name] = min(found.get(name, place), place)
