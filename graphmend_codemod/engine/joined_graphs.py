@@ -38,9 +38,8 @@ def first_with_right_gradients(site: Site, asked: Sequence[tuple[Rule, Match]]) 
             return found
         # Where gradients are off for the statement alone, what is around it needs them all the same.
         again = None if is_around(site) else first_of(site.but(without_gradients=True), asked)
-        if again is not None and again[1].edit is not None and _is_without_gradients(site, again[1].edit):
-            if taken(again[1], site).edit is not None:
-                return again
+        if again is not None and _is_without_gradients(site, taken(again[1], site).edit):
+            return again
         reason = (
             f"`{written}` is read and written in place around it, and torch 2.13 would compute the gradients of one "
             "graph from what was written; manually write to a copy, or call it under `torch.no_grad()`"
@@ -50,6 +49,6 @@ def first_with_right_gradients(site: Site, asked: Sequence[tuple[Rule, Match]]) 
     return first or found
 
 
-def _is_without_gradients(site: Site, edit: Edit) -> bool:
+def _is_without_gradients(site: Site, edit: Edit | None) -> bool:
     """True where each compile path of an edit asks whether gradients are off."""
-    return bool(edit.paths) and all(site.gradients_off in path.conditions for path in edit.paths)
+    return edit is not None and bool(edit.paths) and all(site.gradients_off in path.conditions for path in edit.paths)

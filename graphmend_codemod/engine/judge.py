@@ -205,7 +205,7 @@ def _findings_in(
 
             rule, diagnostic = found
             finding = _finding(rule, applicable(diagnostic, rule, site, unit.reached), site)
-            tests = breaking_tests(site) if finding.edit is not None else ()
+            tests = breaking_tests(site, finding.edit) if finding.edit is not None else ()
             yield Judged(finding, tests, rule.code in codes)
 
 

@@ -15,6 +15,7 @@ from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 
 _NO_FLOATS = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "long", "int"})
+_KEEPS_HISTORY = frozenset({"clone", "contiguous", "cpu", "cuda", "double", "float", "half", "to"})
 _NUMBERS = frozenset({"int", "float", "bool", "str", "tuple", "list"})
 
 
@@ -93,7 +94,27 @@ def _is_array(site: Site, name: str) -> bool:
 def takes_no_gradient(site: Site, node: ast.expr) -> bool:
     """True for a tensor that is made of nothing that requires a gradient, or was detached."""
     value = _value(site, node)
-    return (value.is_tensor and not value.grad) or (isinstance(node, ast.Name) and _made_without_gradients(site, node))
+    if value.is_tensor and not value.grad:
+        return True
+    return isinstance(node, ast.Name) and (_is_detached(site, node.id) or _made_without_gradients(site, node))
+
+
+def _is_detached(site: Site, name: str) -> bool:
+    """True where the last that a name got, in front of the site, is `x.clone().detach().to(device)` of anything."""
+    for body, position in reversed(site.place.blocks):
+        for each in reversed(body[:position]):
+            if not any(stores_name(part, name) for part in walk_scope(each)):
+                continue
+            value = each.value if isinstance(each, ast.Assign) and is_name(only_target(each), name) else None
+            while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+                if value.func.attr == "detach":
+                    return True
+                value = value.func.value if value.func.attr in _KEEPS_HISTORY else None
+            return False
+        loops = (each for each in site.place.parents if isinstance(each, (ast.For, ast.AsyncFor, ast.While)))
+        if any(each.body is body for each in loops):
+            return False  # an earlier round may have given it something else
+    return False
 
 
 def _made_without_gradients(site: Site, node: ast.Name) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeGuard
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import item_of
 from graphmend_codemod.analysis.scope import walk
-from graphmend_codemod.core.findings import Finding, Safety, Span
+from graphmend_codemod.core.findings import Edit, Finding, Safety, Span
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.untraced import places as untraced
@@ -24,6 +24,7 @@ class BreakingTest(NamedTuple):
     span: Span
     text: str
     where: str = "around it"
+    inside: bool = False
 
     @property
     def reason(self) -> str:
@@ -32,16 +33,20 @@ class BreakingTest(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A finding with the tests around it that break the graph, outermost first. Only those of selected rules count,
-    but what others would mend is no reason to leave something else."""
+    """A finding with the tests around it that break the graph, outermost first, and what does in the loop it heads.
+
+    Only those of selected rules count, but what others would mend is no reason to leave something else.
+    """
 
     finding: Finding
     tests: tuple[BreakingTest, ...] = ()
     selected: bool = True
 
 
-def breaking_tests(site: Site) -> tuple[BreakingTest, ...]:
-    """The tests around a site that certainly break the graph, and those above it in a loop.
+def breaking_tests(site: Site, edit: Edit) -> tuple[BreakingTest, ...]:
+    """The tests around a site that certainly break the graph, those above it in a loop, and what does in its own.
+
+    That is asked where the edit changes only what the head of a loop calls, so that the rounds are what they were.
 
     Dynamo compiles nothing of a function in whose loops the graph breaks.
     """
@@ -53,7 +58,41 @@ def breaking_tests(site: Site) -> tuple[BreakingTest, ...]:
         asked = each.test if isinstance(each, ast.If) else each.value
         if _is_breaking(site, each) if isinstance(each, ast.If) else _reads_back(site, each):
             found.append(BreakingTest(site.span(asked), speculation.short(asked), "above it in the loop"))
+    loop = site.place.statement
+    if isinstance(loop, (ast.For, ast.AsyncFor)) and _changes_calls_alone(site, edit, loop.iter):
+        breaks = _in_each_round(site, loop.body)
+        found += [BreakingTest(site.span(each), speculation.short(each), "in the loop", True) for each in breaks]
     return tuple(found)
+
+
+def _changes_calls_alone(site: Site, edit: Edit, head: ast.expr) -> bool:
+    """True for `(range if compiling else trange)(n)` in the place of `trange(n)`."""
+    called = {site.span(part.func) for part in walk(head) if isinstance(part, ast.Call)}
+    return all(each.span in called for each in edit.replacements)
+
+
+def _in_each_round(site: Site, body: Sequence[ast.stmt]) -> Iterator[ast.expr]:
+    """What breaks the graph in a loop whenever a round runs to its end."""
+    for each in body:
+        if isinstance(each, (ast.If, ast.While)):
+            if _is_breaking(site, each):
+                yield each.test
+            continue
+        there = site.at(each)
+        suspects = untraced.suspects(site).of(each) if there is not None else []
+        evaluated = {id(part) for part in untraced.evaluated(site, each)} - _skippable(each) if suspects else set()
+        for node in suspects:
+            if there is not None and id(node) in evaluated and untraced.break_at(there, node) is not None:
+                yield node
+        if isinstance(each, (ast.For, ast.With)):
+            yield from _in_each_round(site, each.body)
+
+
+def _skippable(statement: ast.stmt) -> set[int]:
+    """The identities of what a statement may leave out: `x.item() if self.debug else 0`."""
+    parts = [part for part in walk(statement) if isinstance(part, (ast.BoolOp, ast.IfExp))]
+    arms = [each.values[1:] if isinstance(each, ast.BoolOp) else [each.body, each.orelse] for each in parts]
+    return {id(part) for some in arms for arm in some for part in walk(arm)}
 
 
 def _is_breaking(site: Site, parent: ast.If | ast.While) -> bool:
@@ -131,23 +170,30 @@ def _called(node: ast.Call) -> str:
 
 
 def without_idle_fixes(judged: Sequence[Judged], *, unsafe: bool, opaque: bool) -> list[Finding]:
-    """The findings, where fixes that leave a break around them are declined.
+    """The findings, where fixes that leave a break around them, or in the loop that they head, are declined.
 
     A test counts as mended when another fix that will be applied covers it.
     """
     wanted = {Safety.SAFE, *([Safety.UNSAFE] if unsafe else []), *([Safety.OPAQUE] if opaque else [])}
-    kept: list[Finding] = []
+    kept: list[Judged] = []
     mended: list[Span] = []
     for each in sorted(judged, key=lambda one: (one.finding.span.start_line, one.finding.span.start_column)):
         finding = each.finding
-        left = next((test for test in each.tests if not _is_mended(test.span, mended)), None)
-        if finding.edit is not None and left is not None:
-            finding = finding._replace(edit=None, declined=left.reason)
+        around = [test for test in each.tests if not test.inside]
+        finding = _if_mended(finding, around, mended)
         if each.selected:
-            kept.append(finding)
+            kept.append(each._replace(finding=finding))
         if finding.edit is not None and finding.safety in wanted:
             mended += [replacement.span for replacement in finding.edit.replacements]
-    return kept
+    return [_if_mended(each.finding, [test for test in each.tests if test.inside], mended) for each in kept]
+
+
+def _if_mended(finding: Finding, tests: Iterable[BreakingTest], mended: Sequence[Span]) -> Finding:
+    """The finding, without its edit where one of the tests breaks the graph all the same."""
+    left = next((test for test in tests if not _is_mended(test.span, mended)), None)
+    if finding.edit is None or left is None:
+        return finding
+    return finding._replace(edit=None, declined=left.reason)
 
 
 def _is_mended(test: Span, edits: Iterable[Span]) -> bool:

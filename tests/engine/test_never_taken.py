@@ -95,3 +95,20 @@ def test_an_array_of_numpy_is_no_tensor() -> None:
                 return x
     """
     declined(source, because="`isinstance(sizes, torch.Tensor)`, which is never so here")
+
+
+def test_what_is_detached_has_no_flag() -> None:
+    body = "x = x.clone().detach().to(lengths.device)\n        x.requires_grad = True\n        x = self.layer(x)"
+    declined(model(body), "`x.requires_grad is True`, which is never so")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = self.held(x.detach())\n        x.requires_grad = True\n        x = self.layer(x)",
+        "if lengths is None:\n            x = x.detach()\n        x.requires_grad = True\n        x = self.layer(x)",
+        "x = x.detach()\n        for _ in range(2):\n            x.requires_grad = True\n            x = self.layer(x)",
+    ],
+)
+def test_what_may_be_detached_may_have_the_flag(body: str) -> None:
+    assert "x.requires_grad is True" in fixed(model(body))[0]

@@ -76,6 +76,40 @@ def test_a_test_that_does_not_break_for_certain_keeps_nothing_from_being_mended(
     assert [each.code for each in checked(model(body)).findings if each.edit is not None] == ["GM201"]
 
 
+_LOOP = "for _ in tqdm(range(3)):\n    {}\n    x = x + 1"
+
+
+def in_loop(body: str) -> str:
+    return model(_LOOP.format(body)).replace("import random\n", "import random\n\nfrom tqdm import tqdm\n")
+
+
+@pytest.mark.parametrize(
+    ("body", "breaks"),
+    [
+        ("x.sum().backward()", "`x.sum().backward()` in the loop"),
+        ("if x.sum() > 3:\n        x = other(x)", "`x.sum() > 3` in the loop"),
+        ("with torch.enable_grad():\n        x.sum().backward()", "`x.sum().backward()` in the loop"),
+        ("for _ in range(2):\n        x.sum().backward()", "`x.sum().backward()` in the loop"),
+    ],
+)
+def test_a_loop_in_which_the_graph_breaks_is_not_mended_at_its_head(body: str, breaks: str) -> None:
+    assert breaks in (declined(in_loop(body), because="breaks the graph too; fix that first").declined or "")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = x * 2",
+        "if self.debug:\n        n = x.max().item()",
+        "n = x.max().item() if self.debug else 0",
+        "def later():\n        return x.max().item()",
+        "if (x < 0).any():\n        raise ValueError('low')",
+    ],
+)
+def test_a_loop_in_which_nothing_is_left_that_breaks_for_certain_is_mended(body: str) -> None:
+    assert "_tqdm_while_tracing" in fixed(in_loop(body))[0]
+
+
 @pytest.mark.parametrize(
     ("test", "written"),
     [
