@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 gc.disable()  # while modules are imported
+# With each new cache Inductor compiles a program to see whether the processor does what it says: six seconds.
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 
 
 @pytest.hookimpl(tryfirst=True)

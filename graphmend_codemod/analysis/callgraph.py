@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache, partial
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar, cast
 
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, name_imported, stored_names
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, name_imported, positional_names, stored_names
 from graphmend_codemod.analysis.scope import (
     SCOPES,
     FunctionNode,
@@ -42,8 +42,7 @@ class Definition(NamedTuple):
     @property
     def parameters(self) -> list[str]:
         """Names of parameters that take an argument of a call, without `self`."""
-        args = self.node.args
-        names = [each.arg for each in [*args.posonlyargs, *args.args]]
+        names = positional_names(self.node)
         static = any(is_name(each, "staticmethod") for each in self.node.decorator_list)
         return names[1:] if self.owner and not static else names
 

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import aliasing, annotated, effects, rearrangements, torch_api
-from graphmend_codemod.analysis.patterns import is_integer, is_name
+from graphmend_codemod.analysis.patterns import is_integer, is_name, listed
 from graphmend_codemod.analysis.values import (
     BOOL,
     INT64,
@@ -341,7 +341,7 @@ def _kept_shape(evaluator: Evaluator, base: Value, node: ast.Call, rest: list[as
         fact = evaluator.scope.attribute(over.attr) if over.value.id == evaluator.scope.self_name else None
         fixed = fact is not None and fact.kind.value != "changed"
     else:
-        fixed = all(map(is_integer, over.elts if isinstance(over, (ast.Tuple, ast.List)) else [over]))
+        fixed = all(map(is_integer, listed(over)))
     return f"kept:{base.shape}:{ast.unparse(over)}" if fixed and set(words) <= {"dim", "keepdim"} else None
 
 

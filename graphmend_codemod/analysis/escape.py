@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.effects import effect_of
+from graphmend_codemod.analysis.patterns import owner_of
 from graphmend_codemod.analysis.scope import NODE_FIELDS, children, walk
 
 if TYPE_CHECKING:
@@ -59,6 +60,6 @@ def _call(evaluator: Evaluator, node: ast.Call, env: Env, kept: bool) -> Iterato
     effect = effect_of(evaluator, node, env)
     keeps = {id(each) for each in effect.keeps}
     shares = {id(each) for each in effect.shares} if kept else set()
-    given = aliasing.operands(node, node.func.value if isinstance(node.func, ast.Attribute) else None)
+    given = aliasing.operands(node, owner_of(node))
     for argument in given:
         yield from _escaping(evaluator, argument, env, id(argument) in keeps or id(argument) in shares)

@@ -112,6 +112,11 @@ def all_given(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(word.value for word in call.keywords)]
 
 
+def owner_of(call: ast.Call) -> ast.expr | None:
+    """`x` for `x.f(...)`; None for `f(...)`."""
+    return call.func.value if isinstance(call.func, ast.Attribute) else None
+
+
 def has_stars(call: ast.Call) -> bool:
     """True for `f(*a)` and `f(**b)`."""
     return any(isinstance(each, ast.Starred) for each in call.args) or any(word.arg is None for word in call.keywords)
@@ -126,6 +131,11 @@ def given_by_name(call: ast.Call, order: Iterable[str]) -> dict[str, ast.expr]:
 def elements_of(node: ast.expr) -> list[ast.expr]:
     """`a` and `b` for `a, b`, as targets and indices have them; any other expression alone."""
     return node.elts if isinstance(node, ast.Tuple) else [node]
+
+
+def listed(node: ast.expr) -> list[ast.expr]:
+    """`a` and `b` for `[a, b]` and `(a, b)`, as sizes and targets are given; any other expression alone."""
+    return node.elts if isinstance(node, (ast.Tuple, ast.List)) else [node]
 
 
 def only_target(statement: ast.AST | None) -> ast.expr | None:
@@ -153,6 +163,11 @@ def is_target(statement: ast.Assign, name: str) -> bool:
 def name_imported(alias: ast.alias) -> str:
     """The name that an import binds: `a` for `import a.b`."""
     return alias.asname or alias.name.partition(".")[0]
+
+
+def positional_names(function: FunctionNode | ast.Lambda) -> list[str]:
+    """The names of the parameters that arguments are given to by position."""
+    return [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
 
 
 def values_given(function: FunctionNode, name: str) -> list[ast.expr | None]:

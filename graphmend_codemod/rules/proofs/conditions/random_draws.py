@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from graphmend_codemod.analysis.patterns import is_name, item_of
+from graphmend_codemod.analysis.patterns import is_name, item_of, listed
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.rules.framework.site import Site
 
@@ -96,6 +96,6 @@ def draws_one(site: Site, node: ast.expr) -> bool:
     """True for `torch.rand(1)`, `torch.rand(())` and the like: what is drawn is one element."""
     if not isinstance(node, ast.Call) or site.resolve(node.func) not in _OF_TORCH or not node.args:
         return False
-    sizes = [part for each in node.args for part in (each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each])]
+    sizes = [part for each in node.args for part in listed(each)]
     words = {word.arg for word in node.keywords}
     return all(isinstance(each, ast.Constant) and each.value == 1 for each in sizes) and words <= {"device", "dtype"}

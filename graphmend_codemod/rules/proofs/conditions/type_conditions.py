@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import owner_of
 from graphmend_codemod.analysis.scope import children, dotted, parameter_names, walk_scope
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import Value, ValueKind
@@ -60,7 +61,7 @@ def _receiver(site: Site, call: ast.Call) -> list[ast.AST]:
     """What a method is called on; NotProven for a layer or function whose result only a hint calls a tensor."""
     if torch_function(site.resolve(call.func)) is not None:
         return []
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    owner = owner_of(call)
     if owner is not None and site.value(owner).kind is ValueKind.TENSOR:
         return [owner]
     if site.value(call).kind is ValueKind.TENSOR and site.value(call).hint:

@@ -12,7 +12,7 @@ import re
 from itertools import combinations
 
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import last_name
+from graphmend_codemod.analysis.patterns import last_name, positional_names
 from graphmend_codemod.analysis.scope import FunctionNode, defaults_of, parameters, walk
 from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.rules.framework.edits import CONSTANT, path_before_body
@@ -215,7 +215,7 @@ def _check_kept(site: Site, name: str) -> None:
 def _arguments(function: FunctionNode) -> tuple[list[str], list[str]]:
     """What the call hands on, and what has to be constant."""
     args = function.args
-    plain = [each.arg for each in (*args.posonlyargs, *args.args)]
+    plain = positional_names(function)
     named = [each.arg for each in args.kwonlyargs]
     given, values = [*plain], [*plain]
     if args.vararg is not None:

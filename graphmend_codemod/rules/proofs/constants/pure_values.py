@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import name_imported, names_bound, root_of
+from graphmend_codemod.analysis.patterns import name_imported, names_bound, positional_names, root_of
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, defaults_of, dotted, parameter_names, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -160,7 +160,7 @@ class PureValues:
             raise NotProven(f"`{short(node)}` may depend on more than its arguments")
         function = found[1]
         args = function.args
-        positional = [each.arg for each in (*args.posonlyargs, *args.args)]
+        positional = positional_names(function)
         words = [word.arg or "" for word in node.keywords]
         plain = all(isinstance(default, ast.Constant) for _, default in defaults_of(function))
         if args.vararg or args.kwarg or len(given) > len(positional) or not plain:

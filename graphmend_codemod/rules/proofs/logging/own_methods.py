@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import last_name
+from graphmend_codemod.analysis.patterns import last_name, owner_of
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk
 from graphmend_codemod.analysis.torch_api import name_set
 from graphmend_codemod.project.summary.quiet import HARMLESS_BUILTINS, HARMLESS_METHODS
@@ -23,7 +23,7 @@ _CHANGES = (ast.Global, ast.Nonlocal, ast.Delete, ast.Await, ast.Yield, ast.Yiel
 
 def acts_itself(site: Site, call: ast.Call) -> str | None:
     """What a method of the project does that a call of a logger runs, where it does more than tell; as a reason."""
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    owner = owner_of(call)
     if owner is None:
         return None
     index, made = site.evaluator.scope.index, site.value(owner).instance_of

@@ -13,7 +13,7 @@ from typing import ClassVar, TypeVar
 from graphmend_codemod.analysis import aliasing, rearrangements, torch_api
 from graphmend_codemod.analysis.aliasing import CONTAINER_METHODS, Effect
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.patterns import is_attribute, is_name
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, owner_of
 from graphmend_codemod.analysis.scope import SCOPES, dotted, parameter_names, walk_in_layers, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
@@ -237,7 +237,7 @@ class ModuleMemory:
     def _of_callee(self, callee: Definition, call: ast.Call) -> Effect:
         """What a function of the module does with what it is given."""
         method = isinstance(call.func, ast.Attribute) and call.func.attr == callee.node.name
-        given = aliasing.operands(call, call.func.value if isinstance(call.func, ast.Attribute) else None)
+        given = aliasing.operands(call, owner_of(call))
         written = self._written_parameters(callee)
         handed = callee.arguments(call)
         known = {id(each) for each in handed.values()}

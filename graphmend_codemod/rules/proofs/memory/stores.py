@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.iterated import in_step
-from graphmend_codemod.analysis.patterns import all_given, last_name
+from graphmend_codemod.analysis.patterns import all_given, last_name, owner_of
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.rules.framework.site import TORCH_NAMES
 
@@ -55,7 +55,7 @@ def taken_apart(node: ast.AST) -> ast.expr | None:
 
 def viewed(call: ast.Call) -> ast.expr | None:
     """`x` for `x.chunk(2)` and `torch.chunk(x, 2)`; None for any other."""
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    owner = owner_of(call)
     if isinstance(owner, ast.Name) and owner.id in TORCH_NAMES:
         return call.args[0] if call.args else None
     return owner

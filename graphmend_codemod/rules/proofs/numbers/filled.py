@@ -6,7 +6,7 @@ import ast
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import last_name
+from graphmend_codemod.analysis.patterns import last_name, owner_of
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import ValueKind
@@ -64,7 +64,7 @@ def _filling(site: Site, call: ast.Call) -> _Filling | None:
         return None  # no device is equal to its text
     method = last_name(call.func) == "new_full"
     if method:
-        tensor = call.func.value if isinstance(call.func, ast.Attribute) else None
+        tensor = owner_of(call)
         own = site.resolve(call.func) is None
     else:
         tensor = given[0] if given else words.get("input")

@@ -13,6 +13,7 @@ from graphmend_codemod.analysis.patterns import (
     is_attribute,
     is_integer,
     only_target,
+    owner_of,
     written_integer,
 )
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk_in_layers
@@ -105,7 +106,7 @@ class NumbersHere(HeldNumbers):
 
     def _rounded(self, call: ast.Call, at: ast.stmt) -> Held | None:
         """`torch.ceil(quotient).to(torch.int64)`."""
-        inner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        inner = owner_of(call)
         if not isinstance(inner, ast.Call) or len(inner.args) != 1 or inner.keywords:
             return None
         rounds = self.site.resolve_global(inner.func)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, tree_of
-from graphmend_codemod.analysis.patterns import all_given, assigned_pairs, is_name
+from graphmend_codemod.analysis.patterns import all_given, assigned_pairs, is_name, owner_of
 from graphmend_codemod.analysis.scope import dotted, parents_in, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -115,7 +115,7 @@ class NumberReads:
         """What a function of torch or a method of a tensor takes for sizes: other objects may have such methods."""
         if not isinstance(call, ast.Call):
             return []
-        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        receiver = owner_of(call)
         own = receiver is not None and self.site.value(receiver).instance_of is not None
         other = own or is_name(receiver, self.site.evaluator.scope.self_name)
         return [] if other else sizes_given(call, self.site.resolve(call.func))

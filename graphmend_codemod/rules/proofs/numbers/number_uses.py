@@ -20,6 +20,7 @@ from graphmend_codemod.analysis.patterns import (
     is_none,
     is_not,
     is_size,
+    listed,
     other_side,
 )
 from graphmend_codemod.analysis.scope import dotted, parameter_names, parents_in, walk, walk_scope
@@ -198,7 +199,7 @@ class NumberUses:
 
     def _elements(self, function: Definition, target: ast.expr, parents: Parents) -> None:
         loop = loop_around(target, parents)
-        for each in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
+        for each in listed(target):
             if isinstance(each, ast.Name):
                 self._name(function, each.id, whole=False, loop=loop)
             else:

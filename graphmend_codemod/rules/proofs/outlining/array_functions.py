@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from graphmend_codemod.analysis.patterns import all_given, is_name, names_bound, root_of
+from graphmend_codemod.analysis.patterns import all_given, is_name, names_bound, owner_of, root_of
 from graphmend_codemod.analysis.scope import FunctionNode, parameter_names, parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Helper
@@ -201,7 +201,7 @@ class _Effects(NameOrigins):
             if called in _FILLS:
                 self._check_own(node.args[0] if node.args else node)
             return
-        inner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        inner = owner_of(node)
         if isinstance(inner, ast.Call) and node.func.attr in _COPIES | _SHARES:  # type: ignore[attr-defined]
             return
         if called not in _BUILTINS and (called == "random.shuffle" or not (called or "").startswith("random.")):

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import elements_of, last_name, names_bound, written_integer
+from graphmend_codemod.analysis.patterns import elements_of, last_name, names_bound, owner_of, written_integer
 from graphmend_codemod.analysis.scope import FunctionNode, children, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.proofs.outlining.unknown_counts import Rows
@@ -88,7 +88,7 @@ class _Moved:
         return any(first not in shared for first in of_rows)
 
     def _moves(self, call: ast.Call) -> bool:
-        name, owner = last_name(call.func), call.func.value if isinstance(call.func, ast.Attribute) else None
+        name, owner = last_name(call.func), owner_of(call)
         given = [each for each in call.args if not self._rows.reach(each)]
         first = written_integer(given[0]) if given else None
         if name == "unsqueeze":

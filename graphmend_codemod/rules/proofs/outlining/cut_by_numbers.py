@@ -11,7 +11,7 @@ import ast
 from collections.abc import Collection, Iterator
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import elements_of, last_name, same, written_integer
+from graphmend_codemod.analysis.patterns import elements_of, last_name, listed, same, written_integer
 from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
@@ -53,7 +53,7 @@ def _is_size(scope: FunctionNode, number: ast.expr) -> bool:
     sure = (part for each in scope.body if not isinstance(each, _BLOCKS) for part in walk(each))
     calls = (part for part in sure if isinstance(part, ast.Call) and last_name(part.func) in _SIZES)
     given = (each for call in calls for each in call.args)
-    sizes = (part for each in given for part in (each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each]))
+    sizes = (part for each in given for part in listed(each))
     return any(same(each, number) for each in sizes)
 
 

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import given_by_name, has_stars, is_attribute, stored_names
+from graphmend_codemod.analysis.patterns import given_by_name, has_stars, is_attribute, positional_names, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, defaults_of, walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -80,7 +80,7 @@ def first_proven(
 
 def handed(function: FunctionNode, call: ast.Call) -> dict[str, ast.expr]:
     """The arguments of a call for parameters that the function calls."""
-    positional = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    positional = positional_names(function)
     return _called(function, call, given_by_name(call, positional))
 
 
@@ -113,6 +113,6 @@ def given_as(function: FunctionNode, call: ast.Call, names: frozenset[str], skip
         yield from call.args
         yield from (word.value for word in call.keywords)
         return
-    positional = [each.arg for each in (*function.args.posonlyargs, *function.args.args)][skipped:]
+    positional = positional_names(function)[skipped:]
     yield from (given for name, given in zip(positional, call.args, strict=False) if name in names)
     yield from (word.value for word in call.keywords if word.arg in names)

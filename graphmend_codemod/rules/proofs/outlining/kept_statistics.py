@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import counted, is_attribute
+from graphmend_codemod.analysis.patterns import counted, is_attribute, owner_of
 from graphmend_codemod.analysis.scope import parents_in, walk
 from graphmend_codemod.rules.framework.site import Site
 
@@ -103,7 +103,7 @@ def _is_plain(sum_or_product: ast.BinOp, node: ast.AST) -> bool:
 
 def _kept_by(site: Site, call: ast.Call, node: ast.AST) -> set[tuple[str, bool]] | None:
     """The list or dict of the function into which `losses.update(...)` puts what it is given, as a dict."""
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    owner = owner_of(call)
     if not isinstance(owner, ast.Name) or node is call.func or site.resolve(call.func) is not None:
         return None
     local = owner.id in site.evaluator.scope.locals

@@ -18,6 +18,7 @@ from graphmend_codemod.analysis.patterns import (
     is_name,
     is_within,
     last_name,
+    owner_of,
     root_of,
     stores_name,
 )
@@ -182,7 +183,7 @@ def _makes(method: FunctionNode, node: ast.expr, nodes: list[ast.AST], known: fr
     word = last_name(node.func)
     if word in aliasing.FRESH and word not in aliasing.VIEWS:
         return True
-    of = node.func.value if isinstance(node.func, ast.Attribute) else None
+    of = owner_of(node)
     named = isinstance(of, ast.Name) and word in aliasing.VIEWS
     return named and (of.id in known or _is_new(method, of.id, nodes, known))  # type: ignore[union-attr]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.patterns import elements_of, root_of
+from graphmend_codemod.analysis.patterns import elements_of, positional_names, root_of
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Helper
@@ -99,7 +99,7 @@ def _parameters(site: Site, function: FunctionNode) -> list[str]:
         raise NotProven("the function is decorated")
     if args.vararg or args.kwarg or args.kwonlyargs:
         raise NotProven("the function takes any number of arguments, or some by name only")
-    names = [each.arg for each in (*args.posonlyargs, *args.args)]
+    names = positional_names(function)
     if not names:
         raise NotProven("the function has no arguments")
     return names

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import aliasing, speculation
 from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in
-from graphmend_codemod.analysis.patterns import is_attribute, is_name
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, listed
 from graphmend_codemod.analysis.scope import defaults_of, walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -124,7 +124,7 @@ def _put_in(calls: ModuleCalls, owner: str, attribute: str | None) -> Iterator[a
                 parent = attribute is None and node.func.attr == "__init__"
                 if parent or (node.func.attr in _PUTS and _is_held(node.func.value, attribute)):
                     for value in node.args[-1:]:
-                        yield from value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value]
+                        yield from listed(value)
             elif isinstance(node, ast.Assign):
                 for target in node.targets:
                     if isinstance(target, ast.Subscript) and _is_held(target.value, attribute):

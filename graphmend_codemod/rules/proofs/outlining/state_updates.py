@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import names_bound
+from graphmend_codemod.analysis.patterns import names_bound, positional_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -132,7 +132,7 @@ def method_parameters(site: Site, function: FunctionNode, own: str) -> list[str]
         raise NotProven("the method is decorated")
     if args.vararg or args.kwarg or args.kwonlyargs or isinstance(function, ast.AsyncFunctionDef):
         raise NotProven("the method takes any number of arguments, or some by name only")
-    return [each.arg for each in (*args.posonlyargs, *args.args)][1:]
+    return positional_names(function)[1:]
 
 
 def demand_class(site: Site, owner: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import all_given, last_name, names_bound
+from graphmend_codemod.analysis.patterns import all_given, last_name, listed, names_bound, owner_of
 from graphmend_codemod.analysis.scope import FunctionNode, children, dotted, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
@@ -92,7 +92,7 @@ def sizes_in(scope: FunctionNode, rows: Rows) -> list[ast.expr]:
         if isinstance(part, ast.Attribute) and part.attr == "shape" and rows.reach(part.value):
             found.append(part)
         elif isinstance(part, ast.Call) and last_name(part.func) in _COUNTS:
-            owner = part.func.value if isinstance(part.func, ast.Attribute) else None
+            owner = owner_of(part)
             if any(map(rows.reach, [owner] if owner is not None else part.args[:1])):
                 found.append(part)
     return found
@@ -224,7 +224,7 @@ class Rows:
 
     def takes_number(self, given: Iterable[ast.expr]) -> bool:
         """True where one of these arguments, or of what a tuple of them holds, is one of the numbers."""
-        sizes = [part for each in given for part in (each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each])]
+        sizes = [part for each in given for part in listed(each)]
         return any(map(self.is_number, sizes))
 
     def reach(self, node: ast.AST) -> bool:

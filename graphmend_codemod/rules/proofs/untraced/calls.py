@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.iterated import in_step
-from graphmend_codemod.analysis.patterns import is_name, is_none
+from graphmend_codemod.analysis.patterns import is_name, is_none, listed, owner_of
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.project.summary.candidates import ANSWERS, CHECKS
 from graphmend_codemod.rules.framework.site import Site
@@ -149,7 +149,7 @@ def sizes(node: ast.Call, called: str | None) -> Iterator[ast.expr]:
     elif name is None and method in RESHAPES:
         given = node.args[:1] if method == "new_full" else node.args
     for each in given:
-        yield from each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each]
+        yield from listed(each)
 
 
 def by_name(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
@@ -235,7 +235,7 @@ def _is_sized(node: ast.Call, name: str) -> bool:
 
 def _generator(site: Site, node: ast.Call) -> str | None:
     """What `generator` was made by, for `generator.random()`: `numpy.random.default_rng`."""
-    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    owner = owner_of(node)
     values = assigned(site, owner.id) if isinstance(owner, ast.Name) else [owner]
     made = {site.resolve(each.func) if isinstance(each, ast.Call) else None for each in values}
     name = next(iter(made)) if len(made) == 1 else None
