@@ -349,4 +349,7 @@ def test_a_number_that_python_draws_is_not_traced() -> None:
     declined(_DRAWN, because="computes with other numbers than `random.uniform` draws", select=("GM603",))
     traced = _DRAWN.replace("random.random()", "random.uniform(0.0, 1.0)")
     wrong = list(compiled_differences(traced, ["torch.ones(2)"], state=False, backend="inductor"))
-    assert wrong, "Inductor of this torch computes with the number that was drawn: nothing has to be declined"
+    mended = torch.__version__ >= "2.15"
+    assert bool(wrong) is not mended, (
+        "where Inductor computes with the number that was drawn, nothing has to be declined"
+    )
