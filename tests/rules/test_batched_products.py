@@ -1,4 +1,4 @@
-"""Batches of matrix products with an unknown size in them, which Inductor cannot compile (GM802)."""
+"""Batches of matrix products, and convolutions, with an unknown size in them, which Inductor cannot compile (GM802)."""
 
 from __future__ import annotations
 
@@ -26,6 +26,49 @@ GIVEN = ["(torch.arange(48.0).view(6, 8) / 48, torch.tensor([True, False, True, 
 )
 def test_a_batch_of_products_stays_outside_of_the_graph(lines: tuple[str, ...]) -> None:
     declined(model(*lines), "a batch of products with an unknown size in them", select=("GM802",), opaque=True)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (
+            "mask = torch.arange(lengths.max(), dtype=lengths.dtype)[None] < lengths[:, None]",
+            "return torch.matmul(mask.unsqueeze(1).transpose(1, 2) * x[:1, :3], x[:3, :4])",
+        ),
+        ("steps = torch.arange(int(lengths.max()), dtype=torch.long)", "return (steps[None, :, None] * x) @ x.t()"),
+    ],
+)
+def test_so_does_one_of_masks_and_integers(lines: tuple[str, ...]) -> None:
+    declined(model(*lines), "a batch of products with an unknown size in them", select=("GM802",), opaque=True)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("n = int(lengths.max())", "return nn.functional.conv1d(torch.stack([x, x])[:, :, :n], torch.ones(6, 6, 1))"),
+        ("n = int(lengths.max())", "return self.along(torch.stack([x, x])[:, :, :n])"),
+        (*ROWS, "return torch.conv2d(rows.view(len(rows), 2, 2, 2), torch.ones(2, 2, 1, 1))"),
+        (*ROWS, "return self.images(input=rows.view(len(rows), 2, 2, 2))"),
+    ],
+)
+def test_convolutions_with_an_unknown_size_stay_outside_of_the_graph(lines: tuple[str, ...]) -> None:
+    declined(with_layers(*lines), "a convolution with an unknown size in it", select=("GM802",), opaque=True)
+
+
+def test_a_convolution_of_sequences_whose_number_is_unknown_is_in_the_graph() -> None:
+    after, _ = fixed(with_layers(*ROWS, "return self.along(rows.view(len(rows), 2, 4)[:, [0, 1, 0, 1, 0, 1]])"), **CODE)
+    assert "_places_in_graph(mask)" in after
+    assert not list(compiled_differences(after, GIVEN, backend="inductor"))
+
+
+def with_layers(*lines: str) -> str:
+    made = """    def __init__(self):
+        super().__init__()
+        self.along = nn.Conv1d(6, 6, 1)
+        self.images = nn.Conv2d(2, 2, 1)
+
+"""
+    return model(*lines).replace("    def forward", f"{made}    def forward")
 
 
 def test_so_does_one_in_a_function_that_gets_the_rows() -> None:

@@ -46,10 +46,11 @@ counted (`rows.view(len(rows), 4, -1)`) are right. The largest of no rows is -in
 What is cut to a number (`x[:n]`) is in the graph where gradients are off, or where the number is a size as well
 (`torch.arange(n)`): else Inductor cannot compile its gradient.
 A batch of matrix products with an unknown size in them (`q @ k.transpose(-2, -1)` of `x[mask][None]` or `x[:, :n]`,
-`torch.einsum`, layers of torch that pay attention) is a compile error there, so it stays outside of the graph where it
-is seen: evaluate a model with Inductor where such tensors go to other layers, and where convolutions run along such a
-size, which it may not compile either. Inductor cannot compile one of so many,
-`rows.view(batch, -1, width)[:, -1]`: nothing is written there either.
+of masks such as `torch.arange(n) < lengths`, `torch.einsum`, layers of torch that pay attention) is a compile error
+there, and so is a convolution along such a size; one of so many images runs into an error. They stay outside of the
+graph where they are seen: evaluate a model with Inductor where such tensors go to other layers, which may multiply or
+convolve them. Inductor cannot compile one of so many, `rows.view(batch, -1, width)[:, -1]`: nothing is written there
+either.
 
 An integer that Python's `random` draws (`n = random.randint(1, self.most)`) is a tensor for Dynamo, and the graph
 breaks where a tensor is cut at it or repeated by it. It is drawn as before, once for each call and from the same

@@ -2,28 +2,37 @@
 
 Inductor of torch 2.13 asks whether that size is 1, and ends compilation with an error, with torch's own `nonzero` and
 `item` as well. Products of two dimensions, and those whose batch is of unknown size, it compiles. To `torch.einsum`
-a product of two matrices is a batch of one.
+a product of two matrices is a batch of one. So it is with convolutions along such a size. Those of images whose number
+is unknown it compiles, and finds when they run that a result is laid out otherwise: an error as well.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import elements_of, last_name, names_bound, owner_of, written_integer
+from graphmend_codemod.analysis.patterns import (
+    all_given,
+    elements_of,
+    last_name,
+    names_bound,
+    owner_of,
+    written_integer,
+)
 from graphmend_codemod.analysis.scope import FunctionNode, children, walk_scope
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.rules.proofs.outlining.unknown_counts import Rows
+from graphmend_codemod.rules.proofs.outlining.unknown_counts import Rows, of_any_dtype
 
 _PRODUCTS = torch_api.name_set("bmm baddbmm matmul scaled_dot_product_attention")
 _SWAPS = frozenset({"movedim", "swapaxes", "swapdims", "transpose"})
 _TWO = 2
+_DIMENSIONS = frozenset({"1d", "2d", "3d"})
 
 
 def why_batched(function: FunctionNode, rows: Rows) -> str | None:
     """Why Inductor cannot compile a product of so many rows in a function; None where it can, or there is none."""
-    moved = _Moved(function, rows)
+    moved = _Moved(function, of_any_dtype(function, rows))
     for part in walk_scope(function):
         if isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult):
             found = moved.is_so(part.left) or (moved.is_so(part.right) and not moved.is_turned_matrix(part.right))
@@ -31,6 +40,21 @@ def why_batched(function: FunctionNode, rows: Rows) -> str | None:
             found = isinstance(part, ast.Call) and moved.is_product(part)
         if found:
             return f"Inductor cannot compile `{short(part)}`, a batch of products with an unknown size in them"
+    return None
+
+
+def why_convolved(function: FunctionNode, rows: Rows, kind_of: Callable[[ast.expr], str | None]) -> str | None:
+    """Why Inductor cannot compile a convolution of so many rows; `kind_of` knows the class of a layer of torch."""
+    moved = _Moved(function, of_any_dtype(function, rows))
+    for call in (part for part in walk_scope(function) if isinstance(part, ast.Call)):
+        name = last_name(call.func) or ""
+        named = name.startswith("conv") and name[-2:] in _DIMENSIONS
+        kind = name if named else (kind_of(call.func) or "").replace("Transpose", "").lower()
+        first = next(iter(all_given(call)), None)
+        if first is None or not kind.startswith("conv") or kind[-2:] not in _DIMENSIONS:
+            continue
+        if moved.is_so(first) or (kind[-2:] != "1d" and rows.reach(first)):
+            return f"Inductor cannot compile `{short(call)}`, a convolution with an unknown size in it"
     return None
 
 

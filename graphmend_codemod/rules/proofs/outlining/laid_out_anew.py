@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 
+from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import elements_of, last_name, same, values_assigned, written_integer
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.batched_products import why_batched
+from graphmend_codemod.rules.proofs.outlining.batched_products import why_batched, why_convolved
 from graphmend_codemod.rules.proofs.outlining.unknown_counts import Rows, rows_of, sizes_in
 
 _LAYS_OUT = frozenset({"reshape", "view"})
@@ -50,7 +52,13 @@ def widths_kept(
         if condition is None:
             return _why(call), [], []
         asked.append(condition)
-    return why_batched(scope, chosen) or why_batched(scope, cut), flat, asked
+    convolved = partial(why_convolved, scope, kind_of=lambda node: _layer(site, node))
+    why = (why_batched(scope, rows) or convolved(rows) for rows in (chosen, cut))
+    return next((each for each in why if each is not None), None), flat, asked
+
+
+def _layer(site: Site, node: ast.expr) -> str | None:
+    return torch_api.torch_module_class(site.value(node).instance_of)
 
 
 def _same_width(

@@ -104,6 +104,15 @@ def rows_of(
     """What has as many rows in a function as these expressions choose, or as some of its names have."""
     rows = Rows({id(node) for node in nodes}, {id(node) for node in numbers})
     rows.names |= {*names}
+    return _spread(scope, rows)
+
+
+def of_any_dtype(scope: FunctionNode, rows: Rows) -> Rows:
+    """The same, and what is compared or counted: `torch.arange(n) < lengths`, through which no gradient flows."""
+    return _spread(scope, rows.of_any_dtype())
+
+
+def _spread(scope: FunctionNode, rows: Rows) -> Rows:
     statements = [part for part in walk_scope(scope) if isinstance(part, (ast.Assign, ast.AugAssign))]
     for each in sorted(statements, key=lambda part: (part.lineno, part.col_offset)):
         if rows.reach(each.value):
@@ -198,8 +207,15 @@ class Rows:
 
     def __init__(self, nodes: set[int], numbers: set[int]) -> None:
         self._nodes, self._numbers = nodes, numbers
+        self._of_any_dtype = False
         self.names: set[str] = set()
         self.numbers: set[str] = set()
+
+    def of_any_dtype(self) -> Rows:
+        """A copy that reaches masks and integers, too."""
+        found = Rows(self._nodes, self._numbers)
+        found.names, found.numbers, found._of_any_dtype = {*self.names}, {*self.numbers}, True
+        return found
 
     def is_number(self, node: ast.AST) -> bool:
         """True for one of the numbers, and for what is computed of one alone."""
@@ -218,7 +234,9 @@ class Rows:
         if isinstance(node, ast.Subscript):
             bounds = [part for part in walk(node.slice) if isinstance(part, ast.Slice)]
             return any(self.is_number(part) for each in bounds for part in (each.lower, each.upper) if part is not None)
-        if not isinstance(node, ast.Call) or last_name(node.func) not in _SIZED or _holds_integers(node):
+        if not isinstance(node, ast.Call) or last_name(node.func) not in _SIZED:
+            return False
+        if _holds_integers(node) and not self._of_any_dtype:
             return False
         return self.takes_number(node.args)
 
@@ -241,4 +259,6 @@ class Rows:
             return any(map(self.reach, [*owner, *node.args]))
         if isinstance(node, ast.Attribute) and node.attr in torch_api.PYTHON_ATTRIBUTES:
             return False
-        return not isinstance(node, (ast.Compare, ast.Lambda)) and any(map(self.reach, children(node)))
+        if isinstance(node, ast.Lambda) or (isinstance(node, ast.Compare) and not self._of_any_dtype):
+            return False
+        return any(map(self.reach, children(node)))
