@@ -151,7 +151,7 @@ def test_the_reason_of_a_rule_comes_before_advice() -> None:
 @pytest.mark.parametrize(
     "statements",
     [
-        "rows, columns = torch.where(ids == 1)\nx[rows, columns] = 0.0",
+        "mask = x > 0\nx[mask] = x[mask] * 2",
         "mask = x > 0\nx = x[mask].sum()",
     ],
 )
