@@ -87,5 +87,5 @@ def test_a_table_is_cut_to_a_maximum_where_no_gradient_is_made() -> None:
     assert "last = _number_in_graph(positions.max())" in after
     calls = ["torch.tensor([[0, 1, 2], [5, 3, 9]])", "torch.zeros(2, 3, dtype=torch.long)"]
     compiles(after, calls, scenarios=[Scenario(False, "off")])
-    scenarios = [Scenario(True, "leaves")]
-    assert not list(compiled_differences(after, calls[:1], scenarios=scenarios, backend="inductor"))
+    assert "not torch.is_grad_enabled()" in after.partition("last = _number_in_graph")[0]
+    compiles(after, calls[:1], strict=False, scenarios=[Scenario(True, "leaves")])
