@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeGuard
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import item_of
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.scope import body_of, walk
 from graphmend_codemod.core.findings import Edit, Finding, Safety, Span
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
@@ -44,11 +44,11 @@ class Judged(NamedTuple):
 
 
 def breaking_tests(site: Site, edit: Edit) -> tuple[BreakingTest, ...]:
-    """The tests around a site that certainly break the graph, those above it in a loop, and what does in its own.
+    """The tests around a site that certainly break the graph, those above it in a loop, and what does in other loops.
 
-    That is asked where the edit changes only what the head of a loop calls, so that the rounds are what they were.
-
-    Dynamo compiles nothing of a function in whose loops the graph breaks.
+    Dynamo compiles nothing of a function in whose loops the graph breaks (torch 2.13 and 2.15): what it had compiled of
+    the code above a break is lost where that break alone is mended. In the loop that the site heads, the same is asked
+    where the edit changes only what its head calls, so that the rounds are what they were.
     """
     tests = [parent for parent in site.place.parents if isinstance(parent, (ast.If, ast.While))]
     found = [
@@ -59,10 +59,44 @@ def breaking_tests(site: Site, edit: Edit) -> tuple[BreakingTest, ...]:
         if _is_breaking(site, each) if isinstance(each, ast.If) else _reads_back(site, each):
             found.append(BreakingTest(site.span(asked), speculation.short(asked), "above it in the loop"))
     loop = site.place.statement
-    if isinstance(loop, (ast.For, ast.AsyncFor)) and _changes_calls_alone(site, edit, loop.iter):
-        breaks = _in_each_round(site, loop.body)
-        found += [BreakingTest(site.span(each), speculation.short(each), "in the loop", True) for each in breaks]
+    own = isinstance(loop, (ast.For, ast.AsyncFor)) and _changes_calls_alone(site, edit, loop.iter)
+    others = () if _is_left_at_once(site, edit) else _other_loops(site)
+    for other, where in [*([(loop, "in the loop")] if own else []), *others]:
+        found += [BreakingTest(site.span(each), speculation.short(each), where, True) for each in _left_in(site, other)]
     return tuple(found)
+
+
+def _is_left_at_once(site: Site, edit: Edit) -> bool:
+    """True where a compile path in front of all that the function does returns, as operators of functions have it."""
+    first = body_of(site.evaluator.scope.node)[0]
+    elsewhere = first is not site.place.statement
+    return edit.whole or (elsewhere and any(each.span == site.span(first) for each in edit.replacements))
+
+
+def _other_loops(site: Site) -> Iterator[tuple[ast.stmt, str]]:
+    """The loops that run whenever the site does, above it and below, and do not contain it."""
+    for body, position in reversed(site.place.blocks):
+        for where, statements in (
+            ("in a loop above it", body[:position]),
+            ("in a loop below it", body[position + 1 :]),
+        ):
+            for each in statements:
+                yield from ((loop, where) for loop in _loops_in(each))
+                if isinstance(each, (ast.Return, ast.Raise, ast.Continue, ast.Break)):
+                    return
+
+
+def _loops_in(statement: ast.stmt) -> Iterator[ast.stmt]:
+    if isinstance(statement, (ast.For, ast.While)):
+        yield statement
+    for each in statement.body if isinstance(statement, ast.With) else ():
+        yield from _loops_in(each)
+
+
+def _left_in(site: Site, loop: ast.stmt) -> list[ast.expr]:
+    """What breaks the graph in each round of a loop."""
+    body = [loop] if isinstance(loop, ast.While) else loop.body if isinstance(loop, ast.For) else []
+    return site.remembered("breaks in each round", loop, lambda: [*_in_each_round(site, body)], anywhere=True)
 
 
 def _changes_calls_alone(site: Site, edit: Edit, head: ast.expr) -> bool:
@@ -74,9 +108,9 @@ def _changes_calls_alone(site: Site, edit: Edit, head: ast.expr) -> bool:
 def _in_each_round(site: Site, body: Sequence[ast.stmt]) -> Iterator[ast.expr]:
     """What breaks the graph in a loop whenever a round runs to its end."""
     for each in body:
-        if isinstance(each, (ast.If, ast.While)):
-            if _is_breaking(site, each):
-                yield each.test
+        if isinstance(each, (ast.If, ast.While)) and (first := _asked_first(site, each)) is not None:
+            yield first
+        if isinstance(each, ast.If):
             continue
         there = site.at(each)
         suspects = untraced.suspects(site).of(each) if there is not None else []
@@ -84,8 +118,16 @@ def _in_each_round(site: Site, body: Sequence[ast.stmt]) -> Iterator[ast.expr]:
         for node in suspects:
             if there is not None and id(node) in evaluated and untraced.break_at(there, node) is not None:
                 yield node
-        if isinstance(each, (ast.For, ast.With)):
+        if isinstance(each, (ast.For, ast.While, ast.With)):
             yield from _in_each_round(site, each.body)
+
+
+def _asked_first(site: Site, parent: ast.If | ast.While) -> ast.expr | None:
+    """The part of a test that is asked in any case, where it breaks the graph: `y` of `y and self.debug`."""
+    first, there = parent.test, site.at(parent)
+    while isinstance(first, ast.BoolOp):
+        first = first.values[0]
+    return first if there is not None and _breaks(there, first) else None
 
 
 def _skippable(statement: ast.stmt) -> set[int]:

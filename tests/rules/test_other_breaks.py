@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+import torch
+from torch._dynamo.testing import CompileCounter
 
 from graphmend_codemod.core.findings import Edit, Finding, Replacement, Safety, Span
 from graphmend_codemod.engine.other_breaks import BreakingTest, Judged, without_idle_fixes
@@ -108,6 +110,58 @@ def test_a_loop_in_which_the_graph_breaks_is_not_mended_at_its_head(body: str, b
 )
 def test_a_loop_in_which_nothing_is_left_that_breaks_for_certain_is_mended(body: str) -> None:
     assert "_tqdm_while_tracing" in fixed(in_loop(body))[0]
+
+
+_LEFT = "for _ in range(3):\n    x = x + 1\n    if x.sum() > 9:\n        x = other(x)"
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        (f"print('here')\n{_LEFT}", "in a loop below it"),
+        (f"{_LEFT}\nprint('here')", "in a loop above it"),
+        (f"if self.debug:\n    print('here')\nx = x * 2\n{_LEFT}", "in a loop below it"),
+        ("print('here')\nwith torch.no_grad():\n    " + _LEFT.replace("\n", "\n    "), "in a loop below it"),
+        ("print('here')\nwhile x.sum() < 9:\n    x = other(x)", "`x.sum() < 9` in a loop below it"),
+        ("print('here')\nfor _ in range(3):\n    x.sum().backward()", "in a loop below it"),
+    ],
+)
+def test_code_beside_a_loop_in_which_the_graph_breaks_stays(body: str, where: str) -> None:
+    found = [each for each in checked(model(body)).findings if each.code == "GM201"]
+    assert [each.edit for each in found] == [None]
+    assert where in (found[0].declined or "")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"if self.debug:\n    print('here')\n    return x\n{_LEFT}",
+        _LEFT.replace("x.sum() > 9", "self.debug and x.sum() > 9") + "\nprint('here')",
+        "print('here')\nif self.debug:\n    " + _LEFT.replace("\n", "\n    "),
+        "print('here')\nfor _ in range(3):\n    if (x < 0).any():\n        raise ValueError('low')",
+        "print('here')\nfor _ in range(3):\n    x = x * 2",
+    ],
+)
+def test_code_beside_a_loop_that_may_be_one_graph_is_mended(body: str) -> None:
+    assert "GM201" in [each.code for each in checked(model(body)).findings if each.edit is not None]
+
+
+def test_dynamo_compiles_nothing_of_a_function_in_whose_loop_the_graph_breaks() -> None:
+    def forward(x: torch.Tensor, says: bool) -> torch.Tensor:
+        x = x.exp() * 2
+        if says:
+            torch._dynamo.graph_break()
+        for _ in range(3):
+            x = x + 1
+            if x.sum() > 99:
+                x = x * 2
+        return x
+
+    for says in (True, False):
+        torch._dynamo.reset()
+        counter = CompileCounter()
+        torch.compile(forward, backend=counter)(torch.ones(2), says)
+        assert bool(counter.frame_count) is says
 
 
 @pytest.mark.parametrize(
