@@ -69,7 +69,7 @@ def breaking_tests(site: Site, edit: Edit) -> tuple[BreakingTest, ...]:
 def _is_left_at_once(site: Site, edit: Edit) -> bool:
     """True where a compile path in front of all that the function does returns, as operators of functions have it."""
     first = body_of(site.evaluator.scope.node)[0]
-    elsewhere = first is not site.place.statement
+    elsewhere = all(each is not first for each in (site.place.statement, *site.place.parents))
     return edit.whole or (elsewhere and any(each.span == site.span(first) for each in edit.replacements))
 
 
