@@ -56,7 +56,9 @@ LATEST := .venv-latest
 LATEST_TORCH ?= 2.15.0
 LATEST_TRANSFORMERS ?= 5.23.0
 LATEST_TESTS ?= tests/rules/test_api_gates.py tests/rules/test_examples.py tests/test_graph_break_table.py tests/trace \
-	tests/evaluation/test_counting.py tests/evaluation/test_tracing.py
+	tests/evaluation/test_counting.py tests/evaluation/test_tracing.py tests/rules/test_other_breaks.py \
+	tests/rules/test_opaque.py tests/rules/test_operators_ahead.py tests/rules/test_outlin*.py tests/rules/test_own_gradients.py \
+	tests/rules/test_recurrent*.py tests/rules/test_state_updates.py tests/rules/test_unbacked_values.py
 
 $(LATEST)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(LATEST)

@@ -159,6 +159,8 @@ _NAMES = ["locked", "without_gradients", "both", "typed", "asked", "told", "told
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_dynamo_agrees(name: str) -> None:
+    if name == "told" and torch.__version__ >= "2.15":
+        pytest.skip("this torch takes such a message")
     torch._dynamo.reset()
     with pytest.raises(torch._dynamo.exc.Unsupported):
         torch.compile(getattr(_Holds(), name), backend="eager", fullgraph=True)(
