@@ -33,7 +33,7 @@ class BreakingTest(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A finding with the tests around it that break the graph, outermost first, and what does in the loop it heads.
+    """A finding with the tests around it that break the graph, outermost first, and what does in loops beside it.
 
     Only those of selected rules count, but what others would mend is no reason to leave something else.
     """
@@ -212,7 +212,7 @@ def _called(node: ast.Call) -> str:
 
 
 def without_idle_fixes(judged: Sequence[Judged], *, unsafe: bool, opaque: bool) -> list[Finding]:
-    """The findings, where fixes that leave a break around them, or in the loop that they head, are declined.
+    """The findings, where fixes that leave a break around them, or in a loop beside them, are declined.
 
     A test counts as mended when another fix that will be applied covers it.
     """
