@@ -19,7 +19,7 @@ from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.engine.analyze import candidates
 from graphmend_codemod.engine.function_trees import functions_of, outermost, parse_function
 from graphmend_codemod.engine.joined_graphs import first_with_right_gradients
-from graphmend_codemod.engine.other_breaks import Judged, breaking_tests, without_idle_fixes
+from graphmend_codemod.engine.other_breaks import Judged, other_breaks_of, without_idle_fixes
 from graphmend_codemod.engine.precedence import best_rank, uncovered
 from graphmend_codemod.project.index.facts import IndexView, ReachedFunction
 from graphmend_codemod.project.summary.candidates import FOREIGN, FOREIGN_NAMES
@@ -205,7 +205,7 @@ def _findings_in(
 
             rule, diagnostic = found
             finding = _finding(rule, applicable(diagnostic, rule, site, unit.reached), site)
-            tests = breaking_tests(site, finding.edit) if finding.edit is not None else ()
+            tests = other_breaks_of(site, finding.edit) if finding.edit is not None else ()
             yield Judged(finding, tests, rule.code in codes)
 
 

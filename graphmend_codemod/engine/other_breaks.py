@@ -18,8 +18,8 @@ from graphmend_codemod.rules.proofs.untraced import places as untraced
 _ASKS = re.compile(r"(?:^|_)(?:(?:dynamo_?|torch_?)?compiling|tracing|scripting|exporting)$")
 
 
-class BreakingTest(NamedTuple):
-    """The test of a statement around a site, which breaks the graph wherever the site is reached."""
+class OtherBreak(NamedTuple):
+    """What breaks the graph wherever a site is reached: the test of a statement around it, or, `inside`, in a loop."""
 
     span: Span
     text: str
@@ -28,7 +28,7 @@ class BreakingTest(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why an edit below the test removes no break."""
+        """Why an edit of the site removes no break."""
         return f"`{self.text}` {self.where} (line {self.span.start_line}) breaks the graph too; fix that first"
 
 
@@ -39,11 +39,11 @@ class Judged(NamedTuple):
     """
 
     finding: Finding
-    tests: tuple[BreakingTest, ...] = ()
+    tests: tuple[OtherBreak, ...] = ()
     selected: bool = True
 
 
-def breaking_tests(site: Site, edit: Edit) -> tuple[BreakingTest, ...]:
+def other_breaks_of(site: Site, edit: Edit) -> tuple[OtherBreak, ...]:
     """The tests around a site that certainly break the graph, those above it in a loop, and what does in other loops.
 
     Dynamo compiles nothing of a function in whose loops the graph breaks (torch 2.13 and 2.15): what it had compiled of
@@ -52,17 +52,17 @@ def breaking_tests(site: Site, edit: Edit) -> tuple[BreakingTest, ...]:
     """
     tests = [parent for parent in site.place.parents if isinstance(parent, (ast.If, ast.While))]
     found = [
-        BreakingTest(site.span(each.test), speculation.short(each.test)) for each in tests if _is_breaking(site, each)
+        OtherBreak(site.span(each.test), speculation.short(each.test)) for each in tests if _is_breaking(site, each)
     ]
     for each in _above_in_loop(site):
         asked = each.test if isinstance(each, ast.If) else each.value
         if _is_breaking(site, each) if isinstance(each, ast.If) else _reads_back(site, each):
-            found.append(BreakingTest(site.span(asked), speculation.short(asked), "above it in the loop"))
+            found.append(OtherBreak(site.span(asked), speculation.short(asked), "above it in the loop"))
     loop = site.place.statement
     own = isinstance(loop, (ast.For, ast.AsyncFor)) and _changes_calls_alone(site, edit, loop.iter)
     others = () if _is_left_at_once(site, edit) else _other_loops(site)
     for other, where in [*([(loop, "in the loop")] if own else []), *others]:
-        found += [BreakingTest(site.span(each), speculation.short(each), where, True) for each in _left_in(site, other)]
+        found += [OtherBreak(site.span(each), speculation.short(each), where, True) for each in _left_in(site, other)]
     return tuple(found)
 
 
@@ -230,7 +230,7 @@ def without_idle_fixes(judged: Sequence[Judged], *, unsafe: bool, opaque: bool) 
     return [_if_mended(each.finding, [test for test in each.tests if test.inside], mended) for each in kept]
 
 
-def _if_mended(finding: Finding, tests: Iterable[BreakingTest], mended: Sequence[Span]) -> Finding:
+def _if_mended(finding: Finding, tests: Iterable[OtherBreak], mended: Sequence[Span]) -> Finding:
     """The finding, without its edit where one of the tests breaks the graph all the same."""
     left = next((test for test in tests if not _is_mended(test.span, mended)), None)
     if finding.edit is None or left is None:

@@ -7,7 +7,7 @@ import torch
 from torch._dynamo.testing import CompileCounter
 
 from graphmend_codemod.core.findings import Edit, Finding, Replacement, Safety, Span
-from graphmend_codemod.engine.other_breaks import BreakingTest, Judged, without_idle_fixes
+from graphmend_codemod.engine.other_breaks import Judged, OtherBreak, without_idle_fixes
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import checked, declined, fixed, noop
@@ -207,7 +207,7 @@ def test_a_break_that_another_fix_takes_away_does_not_count(outer: Safety | None
     test = Span(1, 3, 1, 14)
     inner = _finding("GM201", Span(2, 4, 2, 20), Safety.SAFE)
     around = _finding("GM101", Span(1, 0, 2, 20), outer)
-    judged = [Judged(inner, (BreakingTest(test, "x.sum() > 3"),)), Judged(around, (), selected)]
+    judged = [Judged(inner, (OtherBreak(test, "x.sum() > 3"),)), Judged(around, (), selected)]
     kept = {each.code: each for each in without_idle_fixes(judged, unsafe=False, opaque=False)}
     assert (kept["GM201"].edit is not None) is mended
     assert ("GM101" in kept) is selected

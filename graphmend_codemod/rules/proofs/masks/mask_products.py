@@ -132,7 +132,7 @@ class Products(NamedTuple):
         memory.demand_no_write(function, node, {product.target.id})
 
     def _is_only_cast(self, function: Definition, blocks: Blocks, node: ast.If, product: Product) -> bool:
-        """True where a dtype of the branch is read below it by nothing but casts for layers that take one dtype alone.
+        """True where a dtype of the branch is read below it only by casts for layers that take a single dtype.
 
         Such a layer takes the dtype of its weights, or casts to that of autocast.
         """
