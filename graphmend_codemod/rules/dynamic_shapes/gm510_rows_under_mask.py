@@ -17,7 +17,7 @@ the branch that selects them, the loss is not changed: the compile path keeps al
 mask does not choose the number that the loss ignores.
 
 One row for all that the mask chooses, `x[mask] = row.expand_as(x[mask])` or `table[i].expand_as(x[mask])`, is expanded
-to all rows; the compile path asks for its shape.
+to all rows; the compile path asks for its shape. So does it for one row that is added to all, `x[mask] += self.weight`.
 
 The mask may be a comparison, `x[x > 0]`, or `mask.view(-1)`. It may select from parts of a tensor, `x[..., 1:][mask]`,
 and from elementwise work on tensors of one shape, `F.softplus(a + b)[mask]` or `(a * b).masked_select(mask)`.

@@ -19,6 +19,7 @@ from graphmend_codemod.rules.proofs.rowwise.selectors import (
     is_part,
     is_viewed,
     masked_by,
+    of_same_shape,
     on_any_device,
     same_mask,
     selection,
@@ -227,6 +228,34 @@ class MaskedReads(RowFunctions):
             asked.append(f"-{text}.shape[0] <= {index} < {text}.shape[0]")
         self.conditions.update(dict.fromkeys(asked))
         return rows._replace(spelled="", zero=False, boolean=False)
+
+    def one_row(self, node: ast.expr, rows: Held) -> Held | None:
+        """`weight`, `layer.weight + table[0].weight`: a tensor of the form of one row, to be added to each.
+
+        It may be no factor: the gradient of what is not chosen is zero, and times an infinite row that would be nan.
+        """
+        parts, summands = [node], list[ast.expr]()
+        for part in parts:
+            if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Add, ast.Sub)):
+                parts += [part.left, part.right]
+            else:
+                summands.append(part)
+        if rows.spelled not in self.tensors or not all(map(self._is_found_before, summands)):
+            return None
+        mask = self.site.text(of_same_shape(on_any_device(self.mask)))
+        for each in summands:
+            self.conditions[f"_is_one_row({self.site.text(each)}, {mask}, {rows.spelled})"] = None
+        return Held(What.NUMBER)
+
+    def _is_found_before(self, node: ast.expr) -> bool:
+        """True for names, attributes and elements `table[0]` of them, which hold the same whenever they are asked."""
+        inner = node
+        while isinstance(inner, ast.Attribute) or (
+            isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant)
+        ):
+            inner = inner.value
+        plain = isinstance(inner, ast.Name) and inner.id not in self.env
+        return plain and self.site.judge(node).impure is None
 
     def _is_named_before(self, node: ast.expr) -> bool:
         """True for a name, an attribute and a number, which the header may ask about."""

@@ -176,9 +176,11 @@ class Rewriter(MaskedLosses):
         self._emit(self._call("_write_under(", [self.choice, name, text]))
 
     def _added(self, node: ast.AugAssign, target: ast.Subscript) -> None:
-        """`x[mask] += 1`."""
-        given = self.value(node.value)
-        held = elementwise([self.subscript(target), self.as_number(given)], short(node))
+        """`x[mask] += 1`, `x[mask] += weight`."""
+        given, held = self.value(node.value), self.subscript(target)
+        if isinstance(node.op, (ast.Add, ast.Sub)) and given == OTHER and not self.skips:
+            given = self.one_row(node.value, held) or given
+        held = elementwise([held, self.as_number(given)], short(node))
         sign = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b")))[2:-2]
         tight = isinstance(node.value, (ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.Constant))
         value = self.text(node.value) if tight else f"({self.text(node.value)})"

@@ -21,6 +21,14 @@ def _write_under(mask, x, rows):
 '''
 
 
+_ONE_ROW = '''
+def _is_one_row(row, mask, x):
+    """Whether a tensor may be added to each row of `x[mask]`: of the form, dtype and device of one."""
+    if not isinstance(row, torch.Tensor) or (row.dtype, row.device) != (x.dtype, x.device):
+        return False
+    form = (1, *x.shape[mask.dim() :])
+    return form[len(form) - row.dim() :] == tuple(row.shape)
+'''
 _SUM = '''
 def _sum_under(mask, rows):
     """The sum of the rows that the mask chooses."""
@@ -44,6 +52,7 @@ def _mean_of_some(mask, rows):
 _HELPERS = {
     "_rows_under": _READ,
     "_write_under": _WRITE,
+    "_is_one_row": _ONE_ROW,
     "_sum_under": _SUM,
     "_mean_under": _MEAN,
     "_mean_of_some": _MEAN_OF_SOME,
