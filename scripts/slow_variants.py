@@ -25,7 +25,7 @@ import pytest
 _ROOT = Path(__file__).resolve().parent.parent
 _LISTED = _ROOT / "tests/slow_variants.txt"
 _TIMES = "GRAPHMEND_TEST_TIMES"
-_LONG = 0.5  # CPU seconds
+_LONG = 0.4  # CPU seconds
 _STAY = 3  # of this many, one
 _ALL_STAY = ("tests/rules/test_examples.py::",)
 

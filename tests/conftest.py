@@ -36,9 +36,15 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The user's folders for cache and reports during this session; tests that look into it name another."""
+    """The user's folders for cache and reports during this session; tests that look into it name another.
+
+    Downloads have one for all tests, since only children with equal variables are forked from one process.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        cache = tmp_path_factory.mktemp("cache")
+        patch.setenv("XDG_CACHE_HOME", str(cache))
+        for name, folder in (("HF_HUB_CACHE", "hub"), ("HF_DATASETS_CACHE", "datasets"), ("TORCH_HOME", "torch")):
+            patch.setenv(name, str(cache / folder))
         patch.setenv("GRAPHMEND_REPORTS", str(tmp_path_factory.mktemp("reports")))
         patch.delenv("GRAPHMEND_CACHE_DIR", raising=False)
         yield

@@ -149,7 +149,7 @@ def test_an_interruption_while_it_starts_is_130_too(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.usefixtures("environment")
 def test_a_closed_pipe_is_quiet(project: Path, before: str) -> None:
-    sites = "\n".join(f'        logger.info(f"got {{x.shape[{index}]}} rows")' for index in range(2000))
+    sites = "\n".join(f'        logger.info(f"got {{x.shape[{index}]}} rows")' for index in range(200))
     (project / "model.py").write_text(before.replace("        seen", f"{sites}\n        seen"))
     ours, theirs = os.pipe()
     os.close(ours)

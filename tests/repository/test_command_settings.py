@@ -216,7 +216,7 @@ def test_a_check_does_not_fetch_what_a_sparse_index_lacks(
 
 
 def test_a_users_own_settings_for_connecting_stay(partial: Repository) -> None:
-    with open(os.environ["GIT_CONFIG_GLOBAL"], "a") as config:
+    with open(f"{os.environ['HOME']}/.gitconfig", "a") as config:
         config.write('[core]\n\tsshCommand = ssh -4\n[credential]\n\thelper = store\n[http]\n\tproxy = ""\n')
     assert Git(partial.folder).hardening.forbidding == ()
     migrated(partial)

@@ -52,10 +52,14 @@ def default_branch() -> str:
 
 
 def isolate(monkeypatch: pytest.MonkeyPatch, folder: Path, *, identity: bool = True) -> None:
-    """Keep git, temporary files and caches of a test in `folder`, away from the user's settings."""
+    """Keep git, temporary files and caches of a test in `folder`, away from the user's settings.
+
+    Git's settings are in the home folder: a variable for them would give each test's measuring children another
+    environment, and so a process of their own that imports torch.
+    """
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)
-    config = folder / "gitconfig"
+    config = folder / ".gitconfig"
     who = "[user]\nname = A U Thor\nemail = author@example.org\n" if identity else ""
     # No process of `git maintenance` behind each commit and push, and nothing that is worth a wait for the disk.
     quick = "[gc]\nauto = 0\n[maintenance]\nauto = false\n[core]\nfsync = none\n"
@@ -67,7 +71,6 @@ def isolate(monkeypatch: pytest.MonkeyPatch, folder: Path, *, identity: bool = T
         ("TMPDIR", temporary),
         ("XDG_CACHE_HOME", folder / "cache"),
         ("XDG_CONFIG_HOME", folder / "config"),
-        ("GIT_CONFIG_GLOBAL", config),
         ("GIT_CONFIG_NOSYSTEM", "1"),
     ):
         monkeypatch.setenv(name, str(value))
