@@ -18,9 +18,9 @@ from tests.repository.tools import BROKEN, CLEAN
 @pytest.fixture
 def long(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> Hub:
     """A repository with more sites than a small forge takes."""
-    monkeypatch.setattr(GitHub, "body_limit", 6_000)
-    monkeypatch.setattr(GitHub, "report_limit", 5_000)
-    for number in range(30):
+    monkeypatch.setattr(GitHub, "body_limit", 3_600)
+    monkeypatch.setattr(GitHub, "report_limit", 2_500)
+    for number in range(12):
         hub.clone.write(f"zoo/model_{number}.py", BROKEN)
     hub.clone.commit()
     hub.push("main")
@@ -38,7 +38,7 @@ def test_it_is_with_the_checks_of_the_commit(long: Hub) -> None:
     assert "see the full report in the checks" in pull.body
     assert len(checks) > 1
     assert {one["head_sha"] for one in checks} == {long.tip}
-    assert len(sites([one["output"]["text"] for one in checks])) == 60
+    assert len(sites([one["output"]["text"] for one in checks])) == 24
     assert pull.comments == []
     assert long.pr().out.startswith("unchanged")
     assert long.fake.repos["octo/zoo"].checks == checks
@@ -51,15 +51,15 @@ def test_without_the_right_to_make_checks_it_is_in_comments_that_are_kept_up_to_
     before = len(pull.comments)
     assert before > 1
     assert all(text.startswith("<details><summary>graphmend report, part") for text in pull.comments)
-    assert len(sites(pull.comments)) == 60
-    for number in range(10):
+    assert len(sites(pull.comments)) == 24
+    for number in range(4):
         long.clone.write(f"zoo/model_{number}.py", CLEAN)
     long.clone.commit()
     long.push("main")
     ran = long.pr()
     assert (ran.out.split()[0], ran.err) == ("updated", "")
     assert len(pull.comments) == before
-    assert len(sites([pull.body])) == 40
+    assert len(sites([pull.body])) == 16
     assert all("this comment is now empty" in text for text in pull.comments)
 
 

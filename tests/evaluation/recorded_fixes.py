@@ -20,8 +20,11 @@ from graphmend_codemod.trace.document import Trace
 from graphmend_codemod.trace.hints import with_hints
 from graphmend_evaluation.tracing.calls import Watcher
 from graphmend_evaluation.tracing.live import trace
+from tests.tools.behaviour import EVERYTHING
 
 _NUMBER = itertools.count()
+BACKENDS = ("aot_eager", "inductor") if EVERYTHING else ("aot_eager",)
+"""For operators whose code Inductor only calls; what draws numbers runs under both in any case."""
 Call = tuple[Any, ...]
 
 

@@ -16,7 +16,7 @@ from graphmend_codemod.engine import api
 from graphmend_codemod.rules.proofs.outlining.recorded import moments
 from graphmend_codemod.trace.hints import with_hints
 from graphmend_evaluation.tracing import calls
-from tests.evaluation.recorded_fixes import OUTSIDE, Recorded, grad_of, model_with, one_graph
+from tests.evaluation.recorded_fixes import BACKENDS, OUTSIDE, Recorded, grad_of, model_with, one_graph
 
 pytestmark = [
     pytest.mark.usefixtures("quick"),
@@ -112,7 +112,7 @@ def test_an_argument_that_is_bound_again_goes_in_as_it_was(tmp_path: Path) -> No
     """Without this, the wrapped network is an object that the function makes, with nothing before it to take in."""
     found = network(tmp_path)
     assert "_recorded_function" in found.after, found.reasons
-    for backend in ("aot_eager", "inductor"):
+    for backend in BACKENDS:
         grads = []
         for compiled in (False, True):
             model, x = found.model(), torch.randn(7, 4, generator=torch.Generator().manual_seed(1))

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from tests.evaluation.recorded_fixes import (
+    BACKENDS,
     BOX,
     OUTSIDE,
     Recorded,
@@ -50,7 +51,7 @@ def test_gradients_are_those_of_eager_mode(tmp_path: Path) -> None:
     shapes: Any = lambda: [(torch.randn(3, 4, requires_grad=True),), (torch.randn(5, 6, requires_grad=True),)]  # noqa: E731
     found = Recorded(tmp_path, model_with("y = outside(x * 2)\nreturn y + 1", before), shapes, gradients=True)
     assert "_recorded_function" in found.after
-    for backend in ("aot_eager", "inductor"):
+    for backend in BACKENDS:
         grads = []
         for compiled in (False, True):
             x = torch.randn(7, 8, generator=torch.Generator().manual_seed(1)).requires_grad_()

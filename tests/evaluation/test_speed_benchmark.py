@@ -49,6 +49,7 @@ def package(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_page_and_raw_numbers_of_a_small_package_are_written(package: Path, tmp_path: Path) -> None:
     written, results = tmp_path / "page.md", tmp_path / "results"
     wheel = shutil.make_archive(str(tmp_path / "wheel"), "zip", ROOT, "graphmend_codemod")

@@ -106,6 +106,7 @@ def test_another_migration_leaves_nothing_of_the_last_one(tmp_path: Path) -> Non
     repository.git.worktree("add", "--detach", str(tmp_path / "head"), "main")
 
 
+@pytest.mark.slow
 def test_a_type_that_does_not_end_in_time_costs_only_its_row(tmp_path: Path) -> None:
     worker(tmp_path, "--root", str(arm()), "--out", str(tmp_path), "--timeout", "0.05", "bert")
 

@@ -90,6 +90,7 @@ def test_a_check_with_a_cache_fetches_only_what_is_new(fleet: Fleet, hub: Hub, t
     assert (sites, sent < 20_000) == (6, True), sent
 
 
+@pytest.mark.slow
 def test_pull_requests_share_the_cache(fleet: Fleet, hub: Hub, tmp_path: Path) -> None:
     second = broken_repository(tmp_path / "second")
     adopt(hub.server, "ada/zoo", second)

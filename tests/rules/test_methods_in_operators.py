@@ -67,6 +67,7 @@ def test_a_method_that_only_computes_is_part_of_the_operator(lines: tuple[str, .
         same(results(model.train(training), model, X), results(model, one_graph(model), X), 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_gradients_under_inductor_are_those_of_eager_mode() -> None:
     model = made(_with(*_METHODS["a layer"]))

@@ -156,6 +156,7 @@ def test_eager_mode_keeps_the_statements_and_compiled_code_calls_them_as_one(bod
     assert fixed(text, opaque=True)[0] == text
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_inductor_gives_the_same() -> None:
     text = fixed(embedded(_BODIES["a loop over labels"], _SOURCE), opaque=True)[0]

@@ -58,6 +58,7 @@ def test_recurrent_layers_are_one_graph_with_the_gradients_of_eager_mode(layer: 
     compiled_like_eager(made(recurrent(layer, body)), X)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_recurrent_layer_under_inductor() -> None:
     body = "self.rnn.flatten_parameters()\nx = torch.tanh(x)\nx, (h, c) = self.rnn(x)\nreturn x.relu() + h"

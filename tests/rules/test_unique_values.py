@@ -72,6 +72,7 @@ def test_results_are_those_of_eager_mode(lines: list[str], inputs: list[str]) ->
     compiles(after, inputs, scenarios=_SCENARIOS)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_inductor_gives_the_same_with_gradients() -> None:
     lines = [
