@@ -41,18 +41,18 @@ def test_an_example_becomes_what_the_rule_shows(rule: Rule, example: Example) ->
 
 @pytest.mark.parametrize(("rule", "example"), cases(Declined))
 def test_a_declined_example_is_left_alone_with_its_reason(rule: Rule, example: Declined) -> None:
-    finding = declined(
-        embedded(example.source, example.setup),
-        example.because,
-        select=(rule.code,),
-        opaque=rule.safety is Safety.OPAQUE,
-    )
+    source, opaque = embedded(example.source, example.setup), rule.safety is Safety.OPAQUE
+    finding = declined(source, example.because, select=(rule.code,), opaque=opaque)
     assert finding.code == rule.code
+    # `fix` leaves what `check` finds, so that other tests need not ask both.
+    assert finding in checked(source, select=(rule.code,), opaque=opaque).findings
 
 
 @pytest.mark.parametrize(("rule", "example"), cases(Clean))
 def test_a_clean_example_has_no_finding(rule: Rule, example: Clean) -> None:
-    assert checked(embedded(example.source, example.setup), select=(rule.code,)).findings == ()
+    source = embedded(example.source, example.setup)
+    assert checked(source, select=(rule.code,)).findings == ()
+    assert fixed(source, select=(rule.code,))[1].remaining == ()
 
 
 @pytest.mark.parametrize(("rule", "example"), cases(Example))
