@@ -10,7 +10,7 @@ import pytest
 from graphmend_codemod.forge.base import ForgeError
 from graphmend_codemod.forge.credentials import Credential
 from graphmend_codemod.forge.location import locate
-from graphmend_codemod.forge.retry import Patience
+from graphmend_codemod.forge.retry import Patience, asked_to_wait
 from graphmend_codemod.forge.transfer import Transfer
 from tests.forge.tools import Hub
 from tests.repository.tools import empty_repository
@@ -45,7 +45,15 @@ def test_a_long_token_reaches_git(hub: Hub) -> None:
     assert len(hub.pulls) == 1
 
 
-@pytest.mark.parametrize("said", ["soon", "1.5", "-1", "", "Wed, 99 Foo 2026"])
+UNREADABLE = ("soon", "1.5", "-1", "", "Wed, 99 Foo 2026")
+
+
+@pytest.mark.parametrize("said", UNREADABLE)
+def test_a_wait_that_nobody_can_read_was_not_said(said: str) -> None:
+    assert asked_to_wait({"Retry-After": said}) is None
+
+
+@pytest.mark.parametrize("said", UNREADABLE)
 def test_a_wait_that_nobody_can_read_is_a_minute(hub: Hub, said: str) -> None:
     hub.fail("GET", "/api/v3/repos/octo/zoo$", 429, headers={"Retry-After": said})
     assert hub.pr().code == 0
