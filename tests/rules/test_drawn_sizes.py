@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.tools.fixes import checked, fixed
+from tests.tools.fixes import fixed
 
 _SOURCE = """
 import random
@@ -55,8 +55,9 @@ def forgotten() -> Iterator[None]:
 def model(body: str) -> Any:
     text = fixed(source(body), opaque=True)[0]
     assert "_number_in_graph(torch.as_tensor(" in text
-    assert fixed(text, opaque=True)[0] == text
-    assert not checked(text, opaque=True).findings
+    again, found = fixed(text, opaque=True)
+    assert again == text
+    assert not found.remaining
     module: Any = types.ModuleType("drawn_subject")
     sys.modules["drawn_subject"] = module
     exec(compile(text, "drawn_subject.py", "exec"), vars(module))
