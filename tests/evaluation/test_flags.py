@@ -16,6 +16,8 @@ from graphmend_evaluation.isolation import Policy
 from graphmend_evaluation.results import CallResult, Counts, SkippedFrame, Status, from_json, to_json
 
 MODELS = """
+    import time
+
     import torch
 
 
@@ -39,6 +41,10 @@ MODELS = """
 
     def refused():
         raise ValueError("no model today")
+
+
+    def hangs():
+        time.sleep(60)
 """
 CALL = CallResult(None, None, None, (), ())
 COUNTS = Counts(2, (1, 1), 0, 1, (), 1, (), None)
@@ -90,7 +96,7 @@ def test_factory_that_raises_costs_the_row_only(worktree: Path, tmp_path: Path) 
 
 
 def test_child_that_hangs_is_ended(worktree: Path, tmp_path: Path) -> None:
-    found = compile_in_ways(worktree, "measured:whole", [Way("a")], folder=tmp_path / "out", policy=Policy(timeout=0.2))
+    found = compile_in_ways(worktree, "measured:hangs", [Way("a")], folder=tmp_path / "out", policy=Policy(timeout=0.5))
     assert found.status is Status.TIMEOUT
     assert found.compiled == ()
 
