@@ -19,6 +19,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING, call, calling, operator_name
 from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
+from graphmend_codemod.rules.proofs.outlining.operator_arguments import handed_on
 from graphmend_codemod.rules.proofs.outlining.texts.arrays import ARRAY_OPERATOR, FITS
 
 _COMMENT = "# torch.compile cannot trace this function: it calls it as one operator."
@@ -81,7 +82,7 @@ def _helpers(
     empty = site.free_name(f"{operator}_like")
     given = ", ".join(names)
     name = function.name
-    made = calling(operator, f"_array_operator(like={empty})", "*given", name, "return code(*given)")
+    made = calling(operator, f"_array_operator(like={empty})", "*given", name, f"return code({handed_on(function)})")
     return (
         NAMING,
         Helper("_fits_arrays", FITS, shared=True),

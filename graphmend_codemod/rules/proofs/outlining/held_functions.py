@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import given_by_name, has_stars, is_attribute, positional_names, stored_names
-from graphmend_codemod.analysis.scope import FunctionNode, defaults_of, walk
+from graphmend_codemod.analysis.scope import FunctionNode, defaults_of, parameter_names, walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.log_calls import find_log_call
@@ -116,3 +116,9 @@ def given_as(function: FunctionNode, call: ast.Call, names: frozenset[str], skip
     positional = positional_names(function)[skipped:]
     yield from (given for name, given in zip(positional, call.args, strict=False) if name in names)
     yield from (word.value for word in call.keywords if word.arg in names)
+    args = function.args
+    if args.vararg is not None and args.vararg.arg in names:
+        yield from call.args[len(positional) :]
+    if args.kwarg is not None and args.kwarg.arg in names:
+        named = parameter_names(function)
+        yield from (word.value for word in call.keywords if word.arg not in named)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.patterns import elements_of, positional_names, root_of
+from graphmend_codemod.analysis.patterns import elements_of, root_of
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Helper
@@ -22,6 +22,7 @@ from graphmend_codemod.rules.proofs.outlining.ctc_losses import lengths_asked
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, calling, functions, one_operator, operator_name
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.library_effects import check_gradient
+from graphmend_codemod.rules.proofs.outlining.operator_arguments import handed_on, operator_arguments
 from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes, empty_results
 from graphmend_codemod.rules.proofs.outlining.state_updates import method_parameters
 
@@ -71,7 +72,9 @@ def _called(site: Site, function: FunctionNode, names: list[str], shapes: Result
     shared = one_operator(site) if random else functions(site, gradient=shapes.smooth)
     made, last = f"{operator}_shapes", shared[-1].name
     decorator = f"{last}(shapes={made}{shapes.nested})"
-    text = calling(operator, decorator, "_, *given" if random else "*given", name, "return code(*given)")
+    text = calling(
+        operator, decorator, "_, *given" if random else "*given", name, f"return code({handed_on(function)})"
+    )
     helpers = (
         *shared,
         Helper(made, empty_results(shapes, made, takes), after=(name, last)),
@@ -91,15 +94,12 @@ def is_method_with_results(site: Site) -> bool:
 
 
 def _parameters(site: Site, function: FunctionNode) -> list[str]:
-    args = function.args
     demand_torch(site)
     if "." in site.function:
         raise NotProven("the code is in a nested function; move it into a function of its own")
     if function.decorator_list or isinstance(function, ast.AsyncFunctionDef):
         raise NotProven("the function is decorated")
-    if args.vararg or args.kwarg or args.kwonlyargs:
-        raise NotProven("the function takes any number of arguments, or some by name only")
-    names = positional_names(function)
+    names = operator_arguments(function)
     if not names:
         raise NotProven("the function has no arguments")
     return names
@@ -136,7 +136,7 @@ def method_edit(site: Site) -> Edit:
     path = path_before_body(site, _METHOD, conditions, f"{operator}({', '.join([own, *names])})")
     decorator = f"_one_operator({parts}{', ' if parts else ''}shapes={operator}_shapes{shapes.nested})"
     method = f"{owner}.{function.name}"
-    made = calling(operator, decorator, f"{own}, *given", method, f"return code({own}, *given)")
+    made = calling(operator, decorator, f"{own}, *given", method, f"return code({own}, {handed_on(function)})")
     empty = empty_results(shapes, f"{operator}_shapes", [own, *names])
     helpers = (
         *one_operator(site),

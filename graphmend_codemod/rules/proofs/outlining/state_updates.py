@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import names_bound, positional_names
+from graphmend_codemod.analysis.patterns import names_bound
 from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -25,6 +25,7 @@ from graphmend_codemod.rules.proofs.memory.initialised_state import owning
 from graphmend_codemod.rules.proofs.outlining import single_process
 from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING, calling, decorator, operator_name
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
+from graphmend_codemod.rules.proofs.outlining.operator_arguments import handed_on, operator_arguments
 from graphmend_codemod.rules.proofs.outlining.texts import updates as texts
 
 _COMMENT = "# torch.compile cannot trace this method: it calls it as one operator."
@@ -53,7 +54,7 @@ def edit(site: Site) -> Edit:
     path = path_before_body(site, _COMMENT, update.conditions, f"{operator}({', '.join([own, *names])})")
     method = f"{owner}.{function.name}"
     words = decorating(update)
-    text = calling(operator, words, "self, *given", method, "code(self, *given)")
+    text = calling(operator, words, "self, *given", method, f"code(self, {handed_on(function)})")
     return edit_of(site, path, update, Helper(operator, text, after=("_one_update", owner)), whole=True)
 
 
@@ -122,7 +123,7 @@ def _conditions(site: Site, effects: FunctionEffects, own: str, owner: str) -> l
 
 def method_parameters(site: Site, function: FunctionNode, own: str) -> list[str]:
     """The parameters behind the instance; NotProven for a method that cannot be called by the name of its class."""
-    args, owner = function.args, site.class_name
+    owner = site.class_name
     demand_torch(site)
     demand_class(site, owner)
     if not own or site.function != f"{owner}.{function.name}":
@@ -130,9 +131,9 @@ def method_parameters(site: Site, function: FunctionNode, own: str) -> list[str]
     decorators = [each.func if isinstance(each, ast.Call) else each for each in function.decorator_list]
     if any(site.resolve_global(each) not in _DECORATORS for each in decorators):
         raise NotProven("the method is decorated")
-    if args.vararg or args.kwarg or args.kwonlyargs or isinstance(function, ast.AsyncFunctionDef):
-        raise NotProven("the method takes any number of arguments, or some by name only")
-    return positional_names(function)[1:]
+    if isinstance(function, ast.AsyncFunctionDef):
+        raise NotProven("the method is asynchronous")
+    return operator_arguments(function)[1:]
 
 
 def demand_class(site: Site, owner: str) -> None:
