@@ -216,19 +216,12 @@ class Flow:
         leaked = state.leaked | self._leaks(node, state.env)
         self._parents = (*self._parents, node)
         after_body = after_else = None
-        if test.truth is not False:
-            body_env = dict(env)
-            narrowing.add_test_evidence(self.evaluator, node.test, True, body_env)
-            narrowing.narrow(self.evaluator, node.test, True, body_env)
-            after_body = self._block(node.body, State(body_env, leaked))
-        if test.truth is not True:
-            else_env = dict(env)
-            narrowing.add_test_evidence(self.evaluator, node.test, False, else_env)
-            narrowing.narrow(self.evaluator, node.test, False, else_env)
-            has_compile_path = test.compiling is True
-            self._handled += has_compile_path
-            after_else = self._block(node.orelse, State(else_env, leaked))
-            self._handled -= has_compile_path
+        decided = test.truth is not None and test.compiling is None
+        guessed = decided and narrowing.is_hint(self.evaluator, node.test, env)
+        if test.truth is not False or guessed:
+            after_body = self._arm(node, True, State(env, leaked), test.truth is False)
+        if test.truth is not True or guessed:
+            after_else = self._arm(node, False, State(env, leaked), test.truth is True or test.compiling is True)
         elif test.compiling is True and after_body is not None:
             beside = dict(self._beside(node.orelse, env, after_body.env))
             self.splits = self.splits or ValueKind.PYTHON in beside.values()
@@ -241,6 +234,16 @@ class Flow:
             env = {**joined.env, **flags_kept(after_body.env, after_else.env)}
             return State(env, joined.leaked)
         return joined
+
+    def _arm(self, node: ast.If, truth: bool, state: State, handled: bool) -> State | None:
+        """One arm of an `if`; `handled` is for one that is of no interest to rules, but may be what runs."""
+        env = dict(state.env)
+        narrowing.add_test_evidence(self.evaluator, node.test, truth, env)
+        narrowing.narrow(self.evaluator, node.test, truth, env)
+        self._handled += handled
+        after = self._block(node.body if truth else node.orelse, State(env, state.leaked))
+        self._handled -= handled
+        return after
 
     def _beside(self, eager: Sequence[ast.stmt], env: Env, compiled: Env) -> Iterator[tuple[str, ValueKind]]:
         """Names that are tensors after the compile path and may be none in eager mode, with what they are there."""

@@ -51,6 +51,17 @@ def narrow(evaluator: Evaluator, test: ast.expr, truth: bool, env: Env) -> None:
             env[key] = value._replace(optional=False)
 
 
+def is_hint(evaluator: Evaluator, test: ast.expr, env: Env) -> bool:
+    """True where a test asks for the type of what only a hint calls a tensor: it may come out the other way."""
+    return any(
+        isinstance(part, ast.Call)
+        and len(part.args) == 2
+        and evaluator.resolve(part.func, env) == "builtins.isinstance"
+        and evaluator.value(part.args[0], env).hint
+        for part in walk(test)
+    )
+
+
 def _narrow_compare(evaluator: Evaluator, test: ast.Compare, truth: bool, env: Env) -> None:
     op, right = test.ops[0], test.comparators[0]
     if isinstance(op, (ast.Is, ast.IsNot)) and is_none(right):

@@ -21,6 +21,7 @@ from graphmend_codemod.engine.function_trees import functions_of, outermost, par
 from graphmend_codemod.engine.joined_graphs import first_with_right_gradients
 from graphmend_codemod.engine.other_breaks import Judged, other_breaks_of, without_idle_fixes
 from graphmend_codemod.engine.precedence import best_rank, uncovered
+from graphmend_codemod.engine.suspected_tensors import suspected
 from graphmend_codemod.project.index.facts import IndexView, ReachedFunction
 from graphmend_codemod.project.summary.candidates import FOREIGN, FOREIGN_NAMES
 from graphmend_codemod.project.summary.imports import import_root
@@ -67,13 +68,43 @@ def find(
     )
     for root, prefix in _outermost(source, summary, wanted):
         for unit in _units(root, f"{prefix}{root.name}", around):
-            open_questions: set[ast.AST] = set()  # nodes of which a rule asks who else refers to a tensor
-            judged += _findings_in(unit, source, summary, settings, open_questions)
-            if open_questions:
-                judged += _findings_in(_with_leaks(unit), source, summary, settings, set(), open_questions)
+            found = _judged(unit, source, summary, settings)
+            judged += _with_suspected(unit, source, summary, settings, found)
     findings = without_idle_fixes(judged, unsafe=settings.unsafe_fixes, opaque=settings.opaque)
     unique = {(finding.code, finding.span): finding for finding in uncovered(findings, opaque=settings.opaque)}
     return sorted(unique.values(), key=lambda finding: (finding.span, finding.code))
+
+
+def _judged(
+    unit: _Unit, source: SourceFile, summary: ModuleSummary, settings: Settings, only: Collection[ast.AST] | None = None
+) -> list[Judged]:
+    """What rules have to say of one function, or of `only` these nodes in it."""
+    open_questions: set[ast.AST] = set()  # nodes of which a rule asks who else refers to a tensor
+    judged = [*_findings_in(unit, source, summary, settings, open_questions, only)]
+    if open_questions:
+        judged += _findings_in(_with_leaks(unit), source, summary, settings, set(), open_questions)
+    return judged
+
+
+def _with_suspected(
+    unit: _Unit, source: SourceFile, summary: ModuleSummary, settings: Settings, found: list[Judged]
+) -> list[Judged]:
+    """The same findings, with safe fixes of tests that only seem to ask for tensors in the place of those without one.
+
+    A guess is no reason for an edit where another break stays around it.
+    """
+    for position, each in enumerate(found):
+        if each.suspected is None:
+            continue
+        node, names = each.suspected
+        known, evaluator = unit.flow, unit.evaluator
+        evaluator = Evaluator(evaluator.scope, evaluator.names, {**names, **evaluator.seen})
+        flow = Flow(known.scope, evaluator, known.closure_env, False, known.origins, known.lists)
+        flow.run()
+        for one in _judged(unit._replace(flow=flow, evaluator=evaluator), source, summary, settings, {node}):
+            if one.finding.edit is not None and one.finding.safety is Safety.SAFE and one.selected and not one.tests:
+                found[position] = one
+    return found
 
 
 def _imports_foreign(summary: ModuleSummary) -> bool:
@@ -206,7 +237,7 @@ def _findings_in(
             rule, diagnostic = found
             finding = _finding(rule, applicable(diagnostic, rule, site, unit.reached), site)
             tests = other_breaks_of(site, finding.edit) if finding.edit is not None else ()
-            yield Judged(finding, tests, rule.code in codes)
+            yield Judged(finding, tests, rule.code in codes, suspected(site) if finding.edit is None else None)
 
 
 def _finding(rule: Rule, diagnostic: Diagnostic, site: Site) -> Finding:

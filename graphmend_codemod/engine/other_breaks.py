@@ -11,6 +11,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import item_of
 from graphmend_codemod.analysis.scope import body_of, walk
 from graphmend_codemod.core.findings import Edit, Finding, Safety, Span
+from graphmend_codemod.engine.suspected_tensors import Suspected
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
 from graphmend_codemod.rules.proofs.untraced import places as untraced
@@ -35,12 +36,14 @@ class OtherBreak(NamedTuple):
 class Judged(NamedTuple):
     """A finding with the tests around it that break the graph, outermost first, and what does in loops beside it.
 
-    Only those of selected rules count, but what others would mend is no reason to leave something else.
+    Only those of selected rules count, but what others would mend is no reason to leave something else. Where there is
+    no edit, `suspected` is what to take for tensors for another look.
     """
 
     finding: Finding
     tests: tuple[OtherBreak, ...] = ()
     selected: bool = True
+    suspected: Suspected | None = None
 
 
 def other_breaks_of(site: Site, edit: Edit) -> tuple[OtherBreak, ...]:

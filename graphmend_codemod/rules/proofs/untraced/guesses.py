@@ -60,6 +60,25 @@ def seems_tensor(site: Site, node: ast.expr) -> bool:
     return site.remembered("seems tensor", node, lambda: Guess(site).holds(node, _is_tensor))
 
 
+def seems_tensor_of_torch(site: Site, node: ast.expr) -> bool:
+    """The same without arrays: of a function of NumPy, eager mode gets no tensor."""
+    value = site.value(node)
+    if value.is_tensor or value.is_python:
+        return value.is_tensor
+    return site.remembered("seems tensor of torch", node, lambda: Guess(site).holds(node, _is_tensor_of_torch))
+
+
+def _is_tensor_of_torch(guess: Guess, source: Source) -> bool | None:
+    node: ast.AST = source.node
+    while isinstance(node, (ast.Call, ast.Attribute, ast.Subscript)):
+        if isinstance(node, ast.Call):
+            of_numpy = (guess.resolve(source, node.func) or "").startswith("numpy.")
+            if of_numpy or getattr(node.func, "attr", "") == "numpy":
+                return False
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return _is_tensor(guess, source)
+
+
 def seems_number(site: Site, node: ast.expr) -> bool:
     """True for a tensor in the place of a number, where that is no index of several elements for all one sees."""
     if isinstance(node, (ast.Constant, ast.Compare, ast.BoolOp)):

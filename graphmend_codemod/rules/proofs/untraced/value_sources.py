@@ -1,7 +1,7 @@
 """Where an expression may get its value from, in its function, from the callers in its file, and from what it calls.
 
 The dataflow knows one function, and code without annotations tells it little. What is followed here is a guess: enough
-for advice on a line that may break the graph, and never for an edit.
+for advice on a line that may break the graph, and for an edit whose header asks for the tensor.
 """
 
 from __future__ import annotations
