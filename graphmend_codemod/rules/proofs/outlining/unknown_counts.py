@@ -34,6 +34,12 @@ _FAIL_WHOLE = torch_api.name_set("std var std_mean var_mean squeeze")
 """Those of them that do so where they are given no dimension."""
 _REDUCE = torch_api.name_set("sum mean max min amax amin any all norm prod median argmax argmin std var")
 """What gives one element where it is given no dimension."""
+_NORMALIZES = torch_api.name_set("softmax log_softmax softmin cross_entropy")
+_MULTIPLIES = torch_api.name_set("matmul mm")
+_JOINS = torch_api.name_set("cat concat concatenate hstack vstack")
+_FILLED = torch_api.name_set(
+    "arange empty full linspace new_empty new_full new_ones new_zeros ones ones_like rand randn zeros zeros_like"
+)
 _REPEATS = torch_api.name_set("repeat tile")
 """What asks for the value of a number that it is given, to make the gradient."""
 _SETTLE = torch_api.name_set(
@@ -58,7 +64,8 @@ def unanswered(
     """Why what these expressions choose cannot go where it goes in the function, or what has to hold for it.
 
     Where a gradient alone would ask how many rows there are, what they are chosen from may need none. Of what is cut
-    to one of the `numbers` no name says that, so gradients have to be off.
+    to one of the `numbers` no name says that, nor of rows that went through a layer with weights, so gradients have to
+    be off.
     """
     asks = _asked_of(site, nodes)
     if asks is None:
@@ -69,6 +76,8 @@ def unanswered(
     bases = [_chosen_from(site, node) for node in nodes]
     if not asks.gradient or None in bases:
         return asks.why, []
+    if _meets_others(site, rows_of(site.evaluator.scope.node, nodes)):
+        return None, [site.gradients_off]
     names = dict.fromkeys(name for base in bases for name in base or ())
     return None, [f"not ({site.torch}.is_grad_enabled() and {name}.requires_grad)" for name in names]
 
@@ -133,6 +142,33 @@ def _chosen_from(site: Site, node: ast.expr) -> list[str] | None:
     return [name for name, _ in values] if values and all(value.is_tensor for _, value in values) else None
 
 
+def _meets_others(site: Site, rows: Rows) -> bool:
+    """True where the rows meet what may need a gradient whatever they were chosen from: a weight, a layer."""
+    for part in walk_scope(site.evaluator.scope.node):
+        if isinstance(part, ast.BinOp):
+            operands = [part.left, part.right]
+        elif isinstance(part, ast.Call):
+            owner = owner_of(part)
+            called = torch_api.torch_function(site.resolve(part.func))
+            is_method = owner is not None and rows.reach(owner)
+            operands = [*([owner] if is_method and owner is not None else []), *all_given(part)]
+            if called is None and not is_method and any(map(rows.reach, operands)):
+                return True
+        else:
+            continue
+        joined = [each for operand in operands for each in listed(operand)]
+        others = [each for each in joined if not rows.reach(each)]
+        if len(others) < len(joined) and not all(_needs_none(site, each) for each in others):
+            return True
+    return False
+
+
+def _needs_none(site: Site, node: ast.expr) -> bool:
+    """True for what no gradient is made of: numbers and sizes, and tensors of integers."""
+    value = site.value(node)
+    return value.is_python or (value.dtype or "").startswith(("torch.int", "torch.uint", "torch.bool", "bool:"))
+
+
 class _Asks(NamedTuple):
     """Why rows cannot go where they go; with `gradient`, where a gradient is made of it alone."""
 
@@ -147,7 +183,7 @@ def _asked_of(site: Site, nodes: Collection[ast.expr], numbers: Collection[ast.e
     why = _not_compiled(site, scope, rows)
     if why is not None:
         return _Asks(why, False)
-    found = None if site.no_grad else _powers(site, scope, rows)
+    found = None if site.no_grad else _powers(site, scope, rows) or _normalized(scope, rows) or _joined(scope, rows)
     for call in (part for part in walk_scope(scope) if isinstance(part, ast.Call)):
         name = last_name(call.func)
         owner = call.func.value if isinstance(call.func, ast.Attribute) and site.resolve(call.func) is None else None
@@ -188,6 +224,49 @@ def _powers(site: Site, scope: ast.AST, rows: Rows) -> _Asks | None:
         if isinstance(part, ast.Call) and last_name(part.func) == "pow" and rows.takes_number(part.args):
             return _Asks(f"`{short(part)}` is a power, and its gradient cannot be compiled", True)
     return None
+
+
+def _normalized(scope: ast.AST, rows: Rows) -> _Asks | None:
+    """`(rows @ rows.t()).softmax(-1)`: Inductor of torch 2.13 takes its result for wider when it makes the gradient."""
+    calls = [part for part in walk_scope(scope) if isinstance(part, ast.Call)]
+    if not any(len(each) > 1 and all(map(rows.reach, each)) for each in map(_multiplied, walk_scope(scope))):
+        return None
+    for call in (part for part in calls if last_name(part.func) in _NORMALIZES):
+        owner = owner_of(call)
+        if any(map(rows.reach, [*([owner] if owner is not None else []), *all_given(call)])):
+            return _Asks(f"`{short(call)}` asks how many there are, and its gradient cannot be compiled", True)
+    return None
+
+
+def _multiplied(node: ast.AST) -> list[ast.expr]:
+    """What a product of matrices is made of; nothing for anything else."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        return [node.left, node.right]
+    if not isinstance(node, ast.Call) or last_name(node.func) not in _MULTIPLIES:
+        return []
+    owner = owner_of(node)
+    return [owner, *node.args] if owner is not None and len(node.args) == 1 else node.args
+
+
+def _joined(scope: ast.AST, rows: Rows) -> _Asks | None:
+    """`torch.cat([self.layer(x), rows])`.
+
+    Where it makes a gradient, Inductor of torch 2.13 has the layer write into the joined tensor, and makes that before
+    it knows how many rows there are. New tensors are filled where they are joined.
+    """
+    for call in (part for part in walk_scope(scope) if isinstance(part, ast.Call)):
+        if last_name(call.func) not in _JOINS or not call.args:
+            continue
+        parts = listed(call.args[0])
+        others = [each for each in parts if not rows.reach(each) and not _is_filled(each)]
+        if others and len(others) < len(parts) and any(map(rows.reach, parts)):
+            return _Asks(f"`{short(call)}` asks how many there are, and its gradient cannot be compiled", True)
+    return None
+
+
+def _is_filled(node: ast.expr) -> bool:
+    """True for a new tensor, `x.new_zeros(2, 4)`."""
+    return isinstance(node, ast.Call) and last_name(node.func) in _FILLED
 
 
 def _along_another(call: ast.Call) -> bool:
