@@ -19,6 +19,7 @@ from tests.tools.behaviour import EVERYTHING
 
 CASES = 320 if EVERYTHING else 120
 BATCH = 20
+OPAQUE_BATCH = BATCH if EVERYTHING else BATCH // 2
 COMPILED_EVERY = 20
 
 
@@ -35,7 +36,7 @@ def test_eager_mode_cannot_tell_a_fixed_module_from_the_original(first: int) -> 
 
 @pytest.mark.parametrize("first", range(0, CASES // 4, BATCH))
 def test_eager_mode_cannot_tell_opaque_fixes_either(first: int) -> None:
-    found = outcomes(first, BATCH, opaque=True)
+    found = outcomes(first, OPAQUE_BATCH, opaque=True)
     assert any({"GM801", "GM802"} & {*outcome.applied} for outcome in found)
     failed = [outcome for outcome in found if outcome.complaints]
     assert not failed, "\n\n".join(report(shrunk(outcome, tries=80)) for outcome in failed[:2])
