@@ -280,7 +280,7 @@ def test_a_token_of_gits_credential_helper_is_used(hub: Hub, tmp_path: Path) -> 
     (tmp_path / "stored").write_text(
         f"http://ada:{TOKEN.replace('/', '%2f').replace('+', '%2b')}@{hub.server.url[7:]}\n"
     )
-    with (tmp_path / "gitconfig").open("a") as config:
+    with (tmp_path / ".gitconfig").open("a") as config:
         config.write(f"[credential]\n\thelper = store --file={tmp_path / 'stored'}\n")
     before = (tmp_path / "stored").read_text().replace("=", "%3d")
     ran = run("pr", f"{hub.server.url}/octo/zoo", "--forge", "github", "--api-url", hub.fake.url, token=TOKEN)

@@ -21,7 +21,7 @@ pytest.importorskip("all_repos")
 @pytest.fixture
 def configured(hub: Hub, tmp_path: Path) -> Path:
     """A configuration whose repositories are cloned."""
-    with (tmp_path / "gitconfig").open("a") as file:
+    with (tmp_path / ".gitconfig").open("a") as file:
         file.write(f"[credential]\n\thelper = store --file={tmp_path / 'stored'}\n")
     secret = TOKEN.replace("/", "%2f").replace("+", "%2b")
     (tmp_path / "stored").write_text(f"http://ada:{secret}@{hub.server.url[7:]}\n")

@@ -48,7 +48,7 @@ def test_no_code_hook_filter_or_submodule_of_the_repository_runs(
     booby_trap(hub.clone, marker)
     hub.push("main")
     # Even a user's own settings that name the filter do not make it run.
-    with (tmp_path / "gitconfig").open("a") as config:
+    with (tmp_path / ".gitconfig").open("a") as config:
         config.write(
             f'[filter "evil"]\n\tsmudge = "echo ran >> {marker}; cat"\n\tclean = "echo ran >> {marker}; cat"\n'
         )
