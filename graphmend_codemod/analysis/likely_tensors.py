@@ -60,7 +60,7 @@ def _look(function: FunctionNode, outline: Outline, resolve: Resolve) -> Mapping
         elif method in _METHODS or (method.endswith("_") and method[:-1] in _METHODS):
             used.add(owner)
     optional: set[str] = set()
-    first = _first_input(function)
+    first = first_input(function)
     for node in walk_scope(function):
         if isinstance(node, ast.Attribute):
             owner = node.value.id if isinstance(node.value, ast.Name) else ""
@@ -96,7 +96,7 @@ def _asked(node: ast.expr) -> Iterator[str]:
             yield node.value.id
 
 
-def _first_input(function: FunctionNode) -> str | None:
+def first_input(function: FunctionNode) -> str | None:
     """The first argument of a `forward`, which is the one that modules pass on to each other."""
     named = [*function.args.posonlyargs, *function.args.args]
     given = len(named) - len(function.args.defaults)

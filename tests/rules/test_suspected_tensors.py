@@ -85,6 +85,15 @@ def test_a_branch_on_what_a_given_function_returns_asks_for_tensors() -> None:
         assert graphs(after) == 1
 
 
+def test_the_first_input_of_a_forward_is_a_tensor_where_it_is_handed_on() -> None:
+    source = model("if low > 0.5:\n        y = y * 2.0\n    return y").replace("x: torch.Tensor, low", "x, low")
+    after, _ = fixed(source)
+    assert "isinstance(y, torch.Tensor)" in after
+    behaves(source, after, ["(torch.rand(3),)", "(torch.zeros(3),)"], scenarios=FEW_SCENARIOS)
+    taken_apart = source.replace("ends = torch", "first = x['first']\n        ends = torch")
+    assert fixed(taken_apart)[0] == taken_apart
+
+
 @pytest.mark.parametrize(
     "test",
     [

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 
 from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.likely_tensors import first_input, is_no_tensor
 from graphmend_codemod.analysis.patterns import all_given, asks_identity, is_name, is_target
 from graphmend_codemod.analysis.scope import defaults_of, parameters, walk
 from graphmend_codemod.analysis.values import ValueKind
@@ -70,6 +71,9 @@ def seems_tensor_of_torch(site: Site, node: ast.expr) -> bool:
 
 def _is_tensor_of_torch(guess: Guess, source: Source) -> bool | None:
     node: ast.AST = source.node
+    if isinstance(node, ast.Name) and node.id == first_input(source.frame.node):
+        name = node.id
+        return None if any(is_no_tensor(each, name) for each in walk(source.frame.node)) else True
     while isinstance(node, (ast.Call, ast.Attribute, ast.Subscript)):
         if isinstance(node, ast.Call):
             of_numpy = (guess.resolve(source, node.func) or "").startswith("numpy.")
