@@ -109,9 +109,8 @@ def test_positions_that_may_go_to_another_function_stay_a_tensor(old: str, new: 
     assert old in _MODEL
     source = _MODEL.replace(old, new)
     assert fixed(source, select=("GM402",))[0] == source
-    advice = [each.message for each in checked(source).findings if each.code == "GM703"]
-    assert all("may be a data-dependent branch" in each for each in advice)
-    assert len(advice) == 2
+    messages = [each.message for each in checked(source).findings]
+    assert sum("data-dependent" in each for each in messages) == 2
 
 
 def test_positions_that_are_only_given_are_no_business_of_the_rule() -> None:

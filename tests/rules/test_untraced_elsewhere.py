@@ -106,13 +106,13 @@ def test_a_remembered_answer_follows_the_other_file(tmp_path: Path) -> None:
     assert "if y > 2:" in _found(tmp_path, files, cache=True)
 
 
-def test_no_edit_relies_on_it(tmp_path: Path) -> None:
+def test_an_edit_that_relies_on_it_asks_for_it(tmp_path: Path) -> None:
     parts = "def f(x): return g(x)\ndef g(x): return x.mean()\nclass Part: ..."
     files = {"pkg/model.py": _MODEL.format("f(x)"), "pkg/parts.py": parts}
     _project(tmp_path, files)
-    result = api.fix((), Settings(tmp_path), write=False, cache=False)
-    assert not result.fixes
-    assert any("may be a tensor" in (each.declined or "") for each in result.remaining)
+    (fix,) = api.fix((), Settings(tmp_path), write=False, cache=False).fixes
+    assert b"is_compiling()" in fix.after
+    assert b"isinstance(y, torch.Tensor)" in fix.after
 
 
 def test_an_edit_asks_for_what_the_text_of_a_function_says(tmp_path: Path) -> None:

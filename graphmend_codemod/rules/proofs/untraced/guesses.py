@@ -71,9 +71,6 @@ def seems_tensor_of_torch(site: Site, node: ast.expr) -> bool:
 
 def _is_tensor_of_torch(guess: Guess, source: Source) -> bool | None:
     node: ast.AST = source.node
-    if isinstance(node, ast.Name) and node.id == first_input(source.frame.node):
-        name = node.id
-        return None if any(is_no_tensor(each, name) for each in walk(source.frame.node)) else True
     while isinstance(node, (ast.Call, ast.Attribute, ast.Subscript)):
         if isinstance(node, ast.Call):
             of_numpy = (guess.resolve(source, node.func) or "").startswith("numpy.")
@@ -165,6 +162,8 @@ def _says_tensor(source: Source) -> bool | None:
     given = next((each for each in parameters(source.frame.node) if each.arg == name), None)
     if given is None:
         return None
+    if given.annotation is None and name == first_input(source.frame.node):
+        return True if not any(is_no_tensor(each, name) for each in walk(source.frame.node)) else None
     if given.annotation is not None and _TENSOR.fullmatch(ast.unparse(given.annotation)) is not None:
         return True
     if given.annotation is not None:  # `size: int | None = None` says nothing of what the function puts there
