@@ -8,6 +8,7 @@ from tests.tools.behaviour import FEW_SCENARIOS, behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import fixed
 from tests.tools.observe import Scenario
+from tests.tools.versions import NEWER_TORCH
 
 _MODEL = """
 import torch
@@ -57,7 +58,8 @@ def kept(body: str) -> str:
 def test_a_tensor_takes_the_place_of_the_number(body: str, given: str) -> None:
     after = kept(body)
     behaves(model(body), after, [given], scenarios=FEW_SCENARIOS[:3])
-    compiles(after, [given], scenarios=_SCENARIOS)
+    if not (NEWER_TORCH and "clamp" in body):  # torch 2.15 gives a NaN bound another gradient if it is a tensor
+        compiles(after, [given], scenarios=_SCENARIOS)
 
 
 @pytest.mark.parametrize(

