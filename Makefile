@@ -51,7 +51,7 @@ test-all: lint types
 	$(PYTEST)
 
 # Versions that users have and the other tests do not; the index gives torch with CUDA, which takes minutes. All tests of
-# the rules, counting, tracing and a sample of models run there: three minutes to install, five to test.
+# the rules, counting, tracing and a sample of models run there: minutes to install, four to test.
 LATEST := .venv-latest
 LATEST_TORCH ?= 2.15.0
 LATEST_TRANSFORMERS ?= 5.23.0

@@ -217,7 +217,7 @@ class Flow:
         self._parents = (*self._parents, node)
         after_body = after_else = None
         decided = test.truth is not None and test.compiling is None
-        guessed = decided and narrowing.is_hint(self.evaluator, node.test, env)
+        guessed = decided and narrowing.asks_type_of_hint(self.evaluator, node.test, env)
         if test.truth is not False or guessed:
             after_body = self._arm(node, True, State(env, leaked), test.truth is False)
         if test.truth is not True or guessed:

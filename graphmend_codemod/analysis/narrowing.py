@@ -51,7 +51,7 @@ def narrow(evaluator: Evaluator, test: ast.expr, truth: bool, env: Env) -> None:
             env[key] = value._replace(optional=False)
 
 
-def is_hint(evaluator: Evaluator, test: ast.expr, env: Env) -> bool:
+def asks_type_of_hint(evaluator: Evaluator, test: ast.expr, env: Env) -> bool:
     """True where a test asks for the type of what only a hint calls a tensor: it may come out the other way."""
     return any(
         isinstance(part, ast.Call)

@@ -11,5 +11,5 @@ NEWER_TORCH = torch.__version__ >= "2.15"
 TRACED_BY_NEWER_TORCH = pytest.mark.skipif(NEWER_TORCH, reason="torch 2.15 traces it")
 WARNS_IN_NEWER_TRANSFORMERS = pytest.mark.skipif(
     int(version("transformers").partition(".")[0]) > 4,
-    reason="transformers 5 warns in a function of its own, which breaks",
+    reason="a function of transformers 5 warns, and the graph breaks there",
 )

@@ -82,9 +82,10 @@ def found(site: Site, node: ast.For) -> Filling | None:
     for part in walk_scope(node):
         if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store):
             name = root_of(part)
-            local = name is not None and name not in stored and name != own and site.evaluator.scope.is_local(name)
-            if local and not _holds_no_tensor(site, name):  # type: ignore[arg-type]
-                filled[name] = None  # type: ignore[index]
+            if name is None or name in stored or name == own or not site.evaluator.scope.is_local(name):
+                continue
+            if not _holds_no_tensor(site, name):
+                filled[name] = None
         if isinstance(part, ast.Call) and _may_be_layer(site, part.func):
             return None
     cause = _cause(site, node) if filled else None

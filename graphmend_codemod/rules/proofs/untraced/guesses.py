@@ -15,7 +15,7 @@ from graphmend_codemod.project.index.facts import AttributeFact, AttributeKind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.bindings import is_assigned
 from graphmend_codemod.rules.proofs.untraced.frames import Source
-from graphmend_codemod.rules.proofs.untraced.value_sources import AS_THEIR_ARGUMENTS, Guess
+from graphmend_codemod.rules.proofs.untraced.value_sources import AS_THEIR_ARGUMENTS, Guess, Leaf
 
 _OF_PYTHON = frozenset(name for kind in (str, bytes, list, dict, set, tuple, int, float) for name in dir(kind))
 _TENSOR_METHODS = ((torch_api.RETURNS_TENSOR - _OF_PYTHON) | {"topk", "kthvalue", "cummax", "cummin", "aminmax"}) - {
@@ -55,18 +55,19 @@ _TENSOR = re.compile(r"[\"']?(?:torch\.)?\w*Tensor[\"']?")
 
 def seems_tensor(site: Site, node: ast.expr) -> bool:
     """True where `node` is a tensor, or an array of NumPy, by the dataflow or by what the rest of the file says."""
-    value = site.value(node)
-    if value.is_tensor or value.is_python:
-        return value.is_tensor
-    return site.remembered("seems tensor", node, lambda: Guess(site).holds(node, _is_tensor))
+    return _seems(site, node, "seems tensor", _is_tensor)
 
 
 def seems_tensor_of_torch(site: Site, node: ast.expr) -> bool:
-    """The same without arrays: of a function of NumPy, eager mode gets no tensor."""
+    """The same, but for arrays of NumPy: in eager mode they are no tensors."""
+    return _seems(site, node, "seems tensor of torch", _is_tensor_of_torch)
+
+
+def _seems(site: Site, node: ast.expr, question: str, leaf: Leaf) -> bool:
     value = site.value(node)
     if value.is_tensor or value.is_python:
         return value.is_tensor
-    return site.remembered("seems tensor of torch", node, lambda: Guess(site).holds(node, _is_tensor_of_torch))
+    return site.remembered(question, node, lambda: Guess(site).holds(node, leaf))
 
 
 def _is_tensor_of_torch(guess: Guess, source: Source) -> bool | None:
@@ -163,7 +164,7 @@ def _says_tensor(source: Source) -> bool | None:
     if given is None:
         return None
     if given.annotation is None and name == first_input(source.frame.node):
-        return True if not any(is_no_tensor(each, name) for each in walk(source.frame.node)) else None
+        return None if any(is_no_tensor(each, name) for each in walk(source.frame.node)) else True
     if given.annotation is not None and _TENSOR.fullmatch(ast.unparse(given.annotation)) is not None:
         return True
     if given.annotation is not None:  # `size: int | None = None` says nothing of what the function puts there
