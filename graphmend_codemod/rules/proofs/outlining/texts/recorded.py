@@ -70,10 +70,18 @@ def _recorded_operator(results, count: int, held=None):  #: gradient
 '''
     + PUT_TOGETHER
     + """\
-            return tensors, sizes, floats, form, number_of(*others)
+            once, places = [], []
+            for each in tensors:  # what is one object is given once: `code` may ask `a is b`
+                place = 0
+                while place < len(once) and once[place] is not each:
+                    place += 1
+                once += [each] * (place == len(once))
+                places.append(place)
+            return once, sizes, floats, [len(places), *places, *form], number_of(*others)
 
         def unpacked(tensors, sizes, floats, form, number):
-            tensors = iter(tensors)
+            end = 1 + form[0]
+            tensors, form = iter([tensors[place] for place in form[1:end]]), form[end:]
             kinds = iter(floats), (each() for each in constants[number]), tensors, iter(sizes)
 """
     + TAKEN_APART.partition("\n        def put")[0]
@@ -97,7 +105,11 @@ def _recorded_operator(results, count: int, held=None):  #: gradient
 
         def call(tensors, sizes, floats, form, number, autocast):
             versions = [0 if each.is_inference() else each._version for each in tensors]
-            given = list(unpacked(tensors, sizes, floats, form, number))
+            apart, known = [], set()
+            for each in tensors:  # Inductor may hand over one tensor for several that are equal
+                apart.append(each.detach() if id(each) in known else each)
+                known.add(id(each))
+            given = list(unpacked(apart, sizes, floats, form, number))
             run = torch.compiler.disable(code)  # where the graph broke at the operator, Dynamo would go on inside of it
             with around(tensors, autocast):
                 found = [each for each in flat(run(*given)) if each is not None]
