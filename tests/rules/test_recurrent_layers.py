@@ -121,6 +121,27 @@ def test_one_name_for_all_that_padding_gives_is_the_pair_that_it_is(kind: str, r
     compiled_like_eager(model(_MADE[1], lines(_PACK, *rest), kind), X[:2], LENGTHS[:2], within=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_one_name_for_all_that_the_layer_gives_is_padded_by_its_first_result(kind: str) -> None:
+    body = lines(_PACK, "packed = self.rnn(packed)", "x = pad_packed_sequence(packed[0], True)[0]", "return x * 2")
+    compiled_like_eager(model(_MADE[1], body, kind), X, LENGTHS, within=1e-5)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        ("x = pad_packed_sequence(out, True)[0]", "return x"),
+        ("x = pad_packed_sequence(out[1], True)[0]", "return x"),
+        ("x = pad_packed_sequence(out[0], True)[0]", "return x, out[1]"),
+        ("y = out[1][0] * 2", "x = pad_packed_sequence(out[0], True)[0]", "return x, y"),
+    ],
+    ids=["all of it", "the states", "states that are read later", "states that are read before"],
+)
+def test_one_name_for_all_that_the_layer_gives_is_used_for_nothing_else(rest: tuple[str, ...]) -> None:
+    body = lines(_PACK, "out = self.rnn(packed)", *rest)
+    assert "_packed_rnn_operator" not in fixed(_SOURCE % (_MADE[1], body), opaque=True)[0]
+
+
 def test_the_data_of_a_packed_sequence_is_no_packed_sequence() -> None:
     body = lines(_PACK + "[0]", "out, last = self.rnn(packed)", "return last")
     assert "_last_rnn_operator" not in fixed(_SOURCE % (_MADE[1], body), opaque=True)[0]

@@ -57,7 +57,7 @@ def edit(site: Site, statement: ast.stmt, layer: ast.Attribute) -> Edit | None:
     assert packed is not None
     if not isinstance(out, ast.Name) or own is None:
         raise NotProven(f"`{speculation.short(out)}` is no name")
-    last = after(site, body, position, out.id, test)
+    last = after(site, body, position, ran, test)
     padded = taken(only(body[last], test)) if last is not None else None
     if padded is None and (len(ran.targets) != 2 or site.live_after(out.id) or test is not None):
         raise NotProven("the next statements do not pad the packed sequence; manually pad it with `total_length`")

@@ -93,16 +93,24 @@ def before(site: Site, body: Sequence[ast.stmt], position: int, given: ast.expr)
     return None
 
 
-def after(site: Site, body: Sequence[ast.stmt], position: int, out: str, test: ast.expr | None) -> int | None:
-    """Where a statement behind `position`, under the same test, pads what the layer gave, none between using it."""
+def after(site: Site, body: Sequence[ast.stmt], position: int, ran: PackingCall, test: ast.expr | None) -> int | None:
+    """Where a statement behind `position`, under the same test, pads what the layer gave, none between using it.
+
+    Of `out = self.lstm(packed)` that is `out[0]`.
+    """
+    target = ran.targets[0]
+    out = target.id if isinstance(target, ast.Name) else ""
     for number in range(position + 1, len(body)):
         around = _test_around(site, body[number])
         if around is not None and len(body[number].body) > 1:  # type: ignore[attr-defined]
             return None
         alike = (around is None) == (test is None) and (around is None or test is None or same(around, test))
         padded = taken(only(body[number], around)) if alike else None
-        if padded is not None and site.resolve(padded.call.func) == _PADS and is_one_name(padded.call.args[:1], out):
-            return number
+        if padded is not None and site.resolve(padded.call.func) == _PADS and padded.call.args:
+            given = padded.call.args[0]
+            first = given.value if isinstance(given, ast.Subscript) and is_literal(given.slice, 0) else None
+            if is_name(first if ran.is_whole else given, out):
+                return number
         if not _is_apart(site, body[number], out):
             return None
     return None
