@@ -11,7 +11,14 @@ from functools import cached_property, lru_cache, partial
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar, cast
 
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, name_imported, positional_names, stored_names
+from graphmend_codemod.analysis.patterns import (
+    is_attribute,
+    is_name,
+    name_imported,
+    positional_names,
+    stored_names,
+    without_numbers,
+)
 from graphmend_codemod.analysis.scope import (
     SCOPES,
     FunctionNode,
@@ -377,10 +384,7 @@ def _loops_in(function: FunctionNode) -> dict[str, ast.expr]:
     found: dict[str, ast.expr] = {}
     for node in _statements(function, nested=False):
         if isinstance(node, ast.For):
-            target, iterated = node.target, node.iter
-            counted = isinstance(iterated, ast.Call) and is_name(iterated.func, "enumerate")
-            if counted and isinstance(iterated, ast.Call) and isinstance(target, ast.Tuple):
-                target, iterated = target.elts[-1], iterated.args[0]
+            target, iterated = without_numbers(node)
             if isinstance(target, ast.Name):
                 found.setdefault(target.id, iterated)
     return found

@@ -215,6 +215,24 @@ def assigned_pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
         yield node.target, node.value
 
 
+def element_pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """`a` with `x` and `b` with `y` for `a, b = x, y`; the target with the value for any other assignment."""
+    targets, values = (each.elts if isinstance(each, (ast.Tuple, ast.List)) else [] for each in (target, value))
+    several = len(targets) == len(values) > 0
+    if not several or any(isinstance(each, ast.Starred) for each in (*targets, *values)):
+        return [(target, value)]
+    return [*zip(targets, values, strict=True)]
+
+
+def without_numbers(loop: ast.For | ast.comprehension) -> tuple[ast.expr, ast.expr]:
+    """`layer` and `layers` for `for i, layer in enumerate(layers)`; target and iterated of any other loop."""
+    target, iterated = loop.target, loop.iter
+    counted = isinstance(iterated, ast.Call) and is_name(iterated.func, "enumerate") and iterated.args
+    if counted and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+        return target.elts[1], iterated.args[0]  # type: ignore[attr-defined]
+    return target, iterated
+
+
 def written_number(node: ast.AST | None) -> int | float | None:
     """The number that is written out, also with a minus; None for anything else, and for a bool."""
     inner = without_minus(node) if isinstance(node, ast.expr) else None
@@ -288,19 +306,21 @@ def last_name(node: ast.AST) -> str:
 
 def counted(node: ast.expr) -> str | None:
     """`x` for `len(x)`, `x.shape[0]` and `x.size(0)`, where `x` is a name."""
-    whole: ast.AST | None = None
-    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
-        if is_name(node.func, "len"):
-            whole = node.args[0]
-        elif isinstance(node.func, ast.Attribute) and node.func.attr == "size" and _is_zero(node.args[0]):
-            whole = node.func.value
-    elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and _is_zero(node.slice):
-        whole = node.value.value if node.value.attr == "shape" else None
+    whole: ast.expr | None = None
+    if (asked := size_asked(node)) is not None:
+        whole = asked[0] if written_integer(asked[1]) == 0 else None
+    elif isinstance(node, ast.Call) and is_name(node.func, "len") and len(node.args) == 1 and not node.keywords:
+        whole = node.args[0]
     return whole.id if isinstance(whole, ast.Name) else None
 
 
-def _is_zero(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and type(node.value) is int and node.value == 0
+def size_asked(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
+    """`x` and `1` for `x.shape[1]` and `x.size(1)`; None for anything else."""
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
+        return node.value.value, node.slice
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "size":
+        return None
+    return (node.func.value, node.args[0]) if len(node.args) == 1 and not node.keywords else None
 
 
 def expanded_like(node: ast.expr | None) -> ast.expr | None:

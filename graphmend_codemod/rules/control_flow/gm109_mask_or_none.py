@@ -45,6 +45,7 @@ from graphmend_codemod.analysis.patterns import (
     only_target,
     operands_of,
     same_statement,
+    size_asked,
     stores_name,
 )
 from graphmend_codemod.analysis.scope import dotted, parameter_names, parameters, walk_in_layers, walk_scope
@@ -356,16 +357,9 @@ def _is_arange(site: Site, call: ast.Call) -> bool:
 
 def _length_of(arguments: list[ast.expr]) -> Iterator[str]:
     """`x` for `x.shape[1]`."""
-    if len(arguments) != 1:
-        return
-    size = arguments[0]
-    asked, number = (size.value, size.slice) if isinstance(size, ast.Subscript) else (size, None)
-    if isinstance(size, ast.Call) and len(size.args) == 1 and not size.keywords:
-        asked, number = size.func, size.args[0]
-    wanted = "size" if isinstance(size, ast.Call) else "shape"
-    second = is_literal(number, 1)
-    if second and isinstance(asked, ast.Attribute) and asked.attr == wanted and isinstance(asked.value, ast.Name):
-        yield asked.value.id
+    asked = size_asked(arguments[0]) if len(arguments) == 1 else None
+    if asked is not None and is_literal(asked[1], 1) and isinstance(asked[0], ast.Name):
+        yield asked[0].id
 
 
 def _renamed(caller: Definition, names: set[str]) -> Iterator[str]:

@@ -6,7 +6,7 @@ import ast
 import contextlib
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from graphmend_codemod.analysis.program_points import ProgramPoint
@@ -243,3 +243,14 @@ class SiteText:
         if text[opening : given[0].col_offset].strip() or "(" in text[given[-1].end_col_offset : -1]:
             return text  # brackets of its own around an argument
         return self.call(text[:opening], arguments, deeper=deeper)
+
+
+def tuple_of(parts: Iterable[str]) -> str:
+    """The text of a tuple."""
+    found = [*parts]
+    return f"({', '.join(found)}{',' if len(found) == 1 else ''})"
+
+
+def tuple_of_words(words: Iterable[str]) -> str:
+    """The text of a tuple of strings."""
+    return tuple_of(f'"{word}"' for word in words)

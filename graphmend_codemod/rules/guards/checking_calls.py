@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import all_given, is_literal
+from graphmend_codemod.analysis.patterns import all_given, is_literal, size_asked
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.values import BOOL, ValueKind
 from graphmend_codemod.project.summary.check_functions import CHECKS, TORCH_CHECKS
@@ -114,18 +114,12 @@ def _count(site: Site, node: ast.expr) -> tuple[str, list[str]] | None:
 
 def _chosen(site: Site, node: ast.expr) -> tuple[ast.expr | None, bool]:
     """`x[mask]` of `x[mask].numel()`, with True, and of `len(x[mask])` or `x[mask].shape[0]`, with False."""
+    if (asked := size_asked(node)) is not None:
+        return asked[0] if is_literal(asked[1], 0) else None, False
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr == "numel" and not node.args:
-            return node.func.value, True
-        first = node.args[0] if len(node.args) == 1 else None
-        if node.func.attr == "size" and is_literal(first, 0):
-            return node.func.value, False
-    if isinstance(node, ast.Call) and len(node.args) == 1 and site.resolve(node.func) == "builtins.len":
-        return node.args[0], False
-    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
-        first = node.slice
-        return (node.value.value, False) if is_literal(first, 0) else (None, False)
-    return None, False
+        return (node.func.value, True) if node.func.attr == "numel" and not node.args else (None, False)
+    length = isinstance(node, ast.Call) and len(node.args) == 1 and site.resolve(node.func) == "builtins.len"
+    return node.args[0] if length else None, False  # type: ignore[attr-defined]
 
 
 def _is_plain(node: ast.expr) -> bool:

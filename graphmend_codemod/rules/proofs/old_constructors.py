@@ -8,12 +8,12 @@ and `torch.tensor` with a dtype, are what it gets right.
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
 
 from graphmend_codemod.analysis.patterns import elements_of
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.speculation import is_loud_property, reads_loudly
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.twin import Twin
 
 _DTYPES = {
     "torch.FloatTensor": "float32",
@@ -39,14 +39,7 @@ _INDEX = (ast.Constant, ast.Name, ast.Slice, ast.UnaryOp, ast.BinOp)
 _LISTS = (ast.List, ast.Tuple, ast.ListComp)
 
 
-class NewForm(NamedTuple):
-    """What makes the same tensor, and where."""
-
-    text: str
-    conditions: tuple[str, ...]
-
-
-def new_form(site: Site, call: ast.Call) -> NewForm | None:
+def new_form(site: Site, call: ast.Call) -> Twin | None:
     """`torch.FloatTensor().new_empty(x.size())` for `torch.FloatTensor(x.size())`; None where Dynamo is right."""
     if len(call.args) != 1 or call.keywords or site.torch is None:
         return None
@@ -57,7 +50,8 @@ def new_form(site: Site, call: ast.Call) -> NewForm | None:
         kind = f"{site.torch}.{dtype}" if dtype is not None else f"{site.torch}.get_default_dtype()"
         # Whatever the default device is, these make tensors where they always did.
         device = '"cpu"' if dtype is not None else f"{site.text(call.func)}().device"
-        return NewForm(f"{site.torch}.tensor({site.text(given)}, dtype={kind}, device={device})", (site.compiling,))
+        text = f"{site.torch}.tensor({site.text(given)}, dtype={kind}, device={device})"
+        return Twin(call, call, text, (site.compiling,))
     sized = _sized(site, given)
     if sized is None or not (made in _DTYPES or _may_be_kept(site, call.func, made)):
         return None
@@ -67,7 +61,7 @@ def new_form(site: Site, call: ast.Call) -> NewForm | None:
     known = site.value(sized)
     if not known.is_tensor or known.hint:
         conditions.append(f"isinstance({site.text(sized)}, {site.torch}.Tensor)")
-    return NewForm(f"{site.text(call.func)}().new_empty({site.text(given)})", tuple(conditions))
+    return Twin(call, call, f"{site.text(call.func)}().new_empty({site.text(given)})", tuple(conditions))
 
 
 def _is_new_array(site: Site, call: ast.Call) -> bool:

@@ -302,8 +302,7 @@ def twin_of(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
         return _new_of_size(site, call.func.value, call)
     if byte_masks.is_mask_of_bytes(call):
         return byte_masks.bool_mask(site, statement, call)
-    form = old_constructors.new_form(site, call)
-    return None if form is None else Twin(call, call, form.text, form.conditions)
+    return old_constructors.new_form(site, call)
 
 
 _SPECTRA = frozenset({"torchaudio.transforms.Spectrogram", "torchaudio.transforms.MelSpectrogram"})

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
-from graphmend_codemod.analysis.patterns import is_within, name_imported, stores_name
+from graphmend_codemod.analysis.patterns import is_within, name_imported, stores_name, without_numbers
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -307,13 +307,8 @@ def _iterated(caller: Definition, name: str) -> ast.expr | None:
     over = [each for each in loops if bound and is_within(bound[0], each.target)]
     if len(bound) != 1 or len(over) != 1:
         return None
-    target, iterated = over[0].target, over[0].iter
-    if isinstance(target, ast.Tuple):
-        counts = isinstance(iterated, ast.Call) and dotted(iterated.func) == "enumerate" and len(target.elts) == 2
-        if not counts or not isinstance(iterated, ast.Call) or target.elts[1] is not bound[0]:
-            return None
-        iterated = iterated.args[0]
-    return iterated
+    target, iterated = without_numbers(over[0])
+    return iterated if target is bound[0] else None
 
 
 def own_definition(site: Site) -> Definition:

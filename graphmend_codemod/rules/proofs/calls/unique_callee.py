@@ -17,6 +17,7 @@ from graphmend_codemod.analysis.patterns import (
     is_within,
     last_name,
     names_called,
+    without_numbers,
 )
 from graphmend_codemod.analysis.scope import (
     SCOPES,
@@ -96,12 +97,9 @@ class SureCalls:
         over = [node for node in loops if bound and is_within(bound[0], node.target)]
         if len(bound) != 1 or len(over) != 1 or name in parameter_names(caller.node):
             return False
-        iterated, target = over[0].iter, over[0].target
-        if isinstance(target, ast.Tuple):
-            counts = isinstance(iterated, ast.Call) and dotted(iterated.func) == "enumerate"
-            iterated = iterated.args[0] if counts and isinstance(iterated, ast.Call) else iterated
-            if not counts or getattr(target.elts[-1], "id", "") != name:
-                return False
+        target, iterated = without_numbers(over[0])
+        if not is_name(target, name):
+            return False
         while isinstance(iterated, ast.Subscript):
             iterated = iterated.value
         path = (dotted(iterated) or "").split(".")

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import element_pairs, is_name
 from graphmend_codemod.analysis.scope import parameter_names, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.selectors import viewed_name
@@ -70,17 +69,8 @@ class _Stores:
             return any(is_name(each, self._tensor) or self.compares(each, steps) for each in given)
         if not isinstance(node, ast.Name) or not steps or node.id in self._given:
             return False
-        values = [value for each in self._nodes if isinstance(each, ast.Assign) for value in _held(each, node.id)]
+        made = (each for each in self._nodes if isinstance(each, ast.Assign))
+        pairs = (pair for each in made for target in each.targets for pair in element_pairs(target, each.value))
+        values = [value for target, value in pairs if is_name(target, node.id)]
         plain = len(values) == len(self._stores(node.id)) > 0
         return plain and all(each.lineno > self._last and self.compares(each, steps - 1) for each in values)
-
-
-def _held(node: ast.Assign, name: str) -> Iterator[ast.expr]:
-    """The values that a plain assignment gives a name: `b` for `y` in `x, y = a, b`."""
-    for target in node.targets:
-        together = isinstance(target, (ast.Tuple, ast.List)) and isinstance(node.value, (ast.Tuple, ast.List))
-        if together and len(target.elts) == len(node.value.elts):  # type: ignore[attr-defined]
-            pairs = zip(target.elts, node.value.elts, strict=True)  # type: ignore[attr-defined]
-        else:
-            pairs = zip([target], [node.value], strict=True)
-        yield from (value for each, value in pairs if is_name(each, name))

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_not, operands_of
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_not, operands_of, without_numbers
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 
 
@@ -20,10 +20,7 @@ class LayerChoice(NamedTuple):
 
 def iterated(node: ast.For, name: str) -> ast.expr | None:
     """What a loop over layers goes through: `self.layers`, a part of it, and the same with numbers."""
-    target, iterated = node.target, node.iter
-    if isinstance(iterated, ast.Call) and getattr(iterated.func, "id", "") == "enumerate" and iterated.args:
-        target = target.elts[-1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
-        iterated = iterated.args[0]
+    target, iterated = without_numbers(node)
     if isinstance(iterated, ast.Subscript) and isinstance(iterated.slice, ast.Slice):
         iterated = iterated.value
     return iterated if is_name(target, name) else None

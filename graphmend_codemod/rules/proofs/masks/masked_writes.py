@@ -15,7 +15,7 @@ from graphmend_codemod.analysis.values import BOOL, Value, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.later_writes import demand_no_later_write
-from graphmend_codemod.rules.proofs.select.element_writes import asks_gradient
+from graphmend_codemod.rules.proofs.select.element_writes import may_be_written
 from graphmend_codemod.rules.proofs.select.gradient_sources import is_finite_source
 
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -238,14 +238,9 @@ def _gradient_facts(inner: Site, given: ast.expr, write: Write) -> list[str]:
 
 
 def _leaf_facts(site: Site, write: Write, target: Value, name: str) -> list[str]:
-    """The condition under which autograd lets the target be written in place where eager mode leaves it alone.
-
-    A leaf may not be written, and what another operation saved for its gradient (`z = h * h`) may not be changed.
-    """
-    made = isinstance(write.target, ast.Name) and not target.hint and not asks_gradient(site) and site.is_fresh(target)
-    if made and not target.grad:
-        return []
-    return [] if site.no_grad else [f"not ({site.torch}.is_grad_enabled() and {name}.requires_grad)"]
+    """The condition under which the target may be written; what is no name is taken for what somebody else made."""
+    own = target if isinstance(write.target, ast.Name) else target._replace(hint=True)
+    return [] if site.no_grad else may_be_written(site, name, own)
 
 
 def masked_write(site: Site, statement: ast.stmt) -> Write | None:

@@ -6,26 +6,19 @@ Which elements these are Python can say: `x[:, [each for each in range(n) if eac
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
 
 from graphmend_codemod.analysis.patterns import elements_of, is_basic, is_size
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.speculation import reads_loudly
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.numbers.fixed_forms import FixedForm
 from graphmend_codemod.rules.proofs.numbers.known_sizes import is_builtin
 
 _OPERATORS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Add, ast.Sub, ast.USub, ast.Load)
 _MOST = 1024
 """So many integers a list of the compiled code may hold."""
-
-
-class Compared(NamedTuple):
-    """What takes the place of an expression, and when."""
-
-    text: str
-    conditions: tuple[str, ...]
 
 
 def is_compared_range(node: ast.expr) -> bool:
@@ -37,7 +30,7 @@ def is_compared_range(node: ast.expr) -> bool:
     return spelled == "arange"
 
 
-def selected_by_range(site: Site, node: ast.expr) -> Compared | None:
+def selected_by_range(site: Site, node: ast.expr) -> FixedForm | None:
     """What takes the place of `x[:, torch.arange(n) != k]` where n and k are integers; None for anything else."""
     if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load) or dotted(node.value) is None:
         return None
@@ -71,7 +64,7 @@ def selected_by_range(site: Site, node: ast.expr) -> Compared | None:
     conditions += [*([] if counted == size else [f"{size} == {site.operand(end)}"]), f"{size} <= {_MOST}"]
     conditions += [each for each in devices if each]
     text = site.but(written={id(mask): (mask, listed)}).text(node)
-    return Compared(text, tuple(conditions))
+    return FixedForm(node, text, tuple(conditions), sized=True)
 
 
 def _device(site: Site, word: ast.keyword, tensor: ast.expr) -> str | None:

@@ -9,7 +9,6 @@ which torch.compile calls while it traces; then a search for the first, second, 
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import (
@@ -31,6 +30,7 @@ from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.edits import CONSTANT
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.numbers.fixed_forms import FixedForm
 from graphmend_codemod.rules.proofs.numbers.known_sizes import is_bound_inside, is_builtin, is_only_read
 
 _MAKES = torch_api.name_set(
@@ -56,15 +56,7 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _PURE = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Tuple, ast.List, ast.Slice, ast.Subscript)
 
 
-class Counted(NamedTuple):
-    """What takes the place of an expression, when, and the function that counts."""
-
-    text: str
-    conditions: tuple[str, ...]
-    helpers: tuple[Helper, ...]
-
-
-def selected_by_sizes(site: Site, statement: ast.stmt, node: ast.expr) -> Counted | None:
+def selected_by_sizes(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | None:
     """What takes the place of `x[mask]`, `mask.nonzero()` and `torch.where(mask)`; None for any other expression.
 
     NotProven where the mask is one of sizes alone, and something else is not known.
@@ -92,11 +84,11 @@ def selected_by_sizes(site: Site, statement: ast.stmt, node: ast.expr) -> Counte
     conditions += [part for each in built.arguments for part in (f"isinstance({each}, int)", f"{each} >= 0")]
     conditions.append(f"{root.id}.dim() > 0")
     if tensor is None:
-        return Counted(f"{places}.unbind(1)" if split else places, tuple(conditions), helpers)
+        return FixedForm(node, f"{places}.unbind(1)" if split else places, tuple(conditions), True, helpers)
     x, name = site.text(tensor), root.id
     conditions += [f"isinstance({x}, {torch}.Tensor)", f"{name}.dtype == {torch}.bool"]
     conditions += [f"{x}.shape[: {name}.dim()] == {name}.shape", f"{x}.device == {name}.device"]
-    return Counted(f"{site.operand(tensor)}[{places}.unbind(1)]", tuple(conditions), helpers)
+    return FixedForm(node, f"{site.operand(tensor)}[{places}.unbind(1)]", tuple(conditions), True, helpers)
 
 
 def _parts(site: Site, node: ast.expr) -> tuple[ast.expr | None, ast.expr | None, bool]:

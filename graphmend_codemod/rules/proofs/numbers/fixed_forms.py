@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import aliasing, torch_api
-from graphmend_codemod.analysis.patterns import all_names, elements_of, is_basic, is_integer, is_name, last_name, same
+from graphmend_codemod.analysis.patterns import (
+    all_names,
+    element_pairs,
+    elements_of,
+    is_basic,
+    is_integer,
+    is_name,
+    last_name,
+    same,
+)
 from graphmend_codemod.analysis.scope import Outline, children, dotted, parameter_names, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import INT64
@@ -63,16 +72,16 @@ def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | N
         from graphmend_codemod.rules.proofs.numbers.known_sizes import of_known_size  # a commit hook waits for it
 
         if (known := of_known_size(site, statement, node)) is not None:
-            return FixedForm(node, known.text, known.conditions, sized=True)
+            return known
     if not _BUILDS.isdisjoint(site.evaluator.scope.outline.words):
         from graphmend_codemod.rules.proofs.numbers.counted_masks import selected_by_sizes  # a commit hook waits for it
 
         if (counted := selected_by_sizes(site, statement, node)) is not None:
-            return FixedForm(node, counted.text, counted.conditions, sized=True, helpers=counted.helpers)
+            return counted
         from graphmend_codemod.rules.proofs.numbers.compared_ranges import selected_by_range  # a commit hook waits
 
         if (compared := selected_by_range(site, node)) is not None:
-            return FixedForm(node, compared.text, compared.conditions, sized=True)
+            return compared
     if isinstance(node, ast.Call):
         made = filled(site, node)
         if made is not None:
@@ -229,12 +238,7 @@ def _pairs(statement: ast.stmt) -> dict[int, ast.expr]:
     """The target of each value of an assignment, and the value of each target, by id; also of `a, b = x, y`."""
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return {}
-    targets, values = [statement.targets[0]], [statement.value]
-    if isinstance(targets[0], ast.Tuple) and isinstance(values[0], ast.Tuple):
-        targets, values = targets[0].elts, values[0].elts
-        if len(targets) != len(values) or any(isinstance(each, ast.Starred) for each in (*targets, *values)):
-            return {}
-    pairs = [*zip(targets, values, strict=True)]
+    pairs = element_pairs(statement.targets[0], statement.value)
     return {id(one): other for pair in pairs for one, other in (pair, pair[::-1])}
 
 

@@ -313,7 +313,7 @@ class _Region(NumberTexts):
             if not there.sole_owner(name) or asks_gradient(there):
                 raise NotProven(f"`{name}` is written in place, and may be a leaf that requires gradients")
             return
-        for fact in may_be_written(self.site, name):
+        for fact in may_be_written(self.site, name, self.site.place.env[name]):
             self.ask(fact)
 
     def _write_under_mask(self, there: Site, value: ast.expr, target: ast.Subscript, taken: str, mask: str) -> None:

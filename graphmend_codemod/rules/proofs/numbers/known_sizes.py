@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import calls_in, tree_of
@@ -30,6 +29,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import own_definition
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
+from graphmend_codemod.rules.proofs.numbers.fixed_forms import FixedForm
 from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
 
 _SPELLED = ("isinstance", "type", "int", "len", "list", "tuple", "range", "sum", "all")
@@ -45,14 +45,7 @@ _NEGATED = {("Eq", 0): True, ("NotEq", 1): True, ("Lt", 1): True}
 _SAME = {("Eq", 1): False, ("NotEq", 0): False, ("Gt", 0): False, ("Gt", 0.5): False}
 
 
-class Known(NamedTuple):
-    """What takes the place of a call or subscript, and when."""
-
-    text: str
-    conditions: tuple[str, ...]
-
-
-def of_known_size(site: Site, statement: ast.stmt, node: ast.expr) -> Known | None:
+def of_known_size(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | None:
     """What takes the place of such an operator; None for any other, NotProven where it is one and no form is known."""
     words = site.evaluator.scope.outline.words
     found = selected(site, statement, node) if "eye" in words else None
@@ -78,7 +71,7 @@ def name_of(call: ast.Call) -> str:
 # counts
 
 
-def repeated(site: Site, call: ast.Call) -> Known | None:
+def repeated(site: Site, call: ast.Call) -> FixedForm | None:
     """`repeat_interleave(x, torch.tensor(counts), output_size=sum(counts))`; None for any other."""
     name, given = site.operation(call)
     if (
@@ -101,7 +94,7 @@ def repeated(site: Site, call: ast.Call) -> Known | None:
         f"len({text}) > 0",
         f"all(type(each) is int and each >= 0 for each in {text})",
     )
-    return Known(f"({several} if len({text}) > 1 else {single})", conditions)
+    return FixedForm(call, f"({several} if len({text}) > 1 else {single})", conditions, sized=True)
 
 
 def _list_of(site: Site, built: ast.expr) -> ast.expr | None:
@@ -137,7 +130,7 @@ def is_bound_inside(site: Site, node: ast.expr, name: str) -> bool:
 # ranges
 
 
-def counted(site: Site, call: ast.Call) -> Known | None:
+def counted(site: Site, call: ast.Call) -> FixedForm | None:
     """`list(range(2, x.dim()))` for `torch.arange(2, x.dim()).tolist()`; None for any other."""
     made = call.func.value if isinstance(call.func, ast.Attribute) and not call.args and not call.keywords else None
     if name_of(call) != "tolist" or not isinstance(made, ast.Call):
@@ -156,7 +149,7 @@ def counted(site: Site, call: ast.Call) -> Known | None:
     if "dtype" in words and site.resolve(words["dtype"]) not in _LONG:
         asked.append(f"{ends[-1]} <= 2**31")
         asked += [f"{ends[0]} >= -(2**31)"] if len(ends) == 2 else []
-    return Known(f"list(range({', '.join(ends)}))", tuple(asked))
+    return FixedForm(call, f"list(range({', '.join(ends)}))", tuple(asked), sized=True)
 
 
 def _leaves(site: Site, node: ast.expr) -> Iterator[str]:
@@ -186,7 +179,7 @@ def _counts_dimensions(site: Site, node: ast.Call) -> bool:
 # diagonals
 
 
-def selected(site: Site, statement: ast.stmt, node: ast.expr) -> Known | None:
+def selected(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | None:
     """`x.diagonal().clone()` for `x[mask]` where `mask = torch.eye(n).bool()`, and the rest for `x[~mask]`."""
     tensor, mask = _masked(site, node)
     if tensor is None or mask is None:
@@ -207,10 +200,10 @@ def selected(site: Site, statement: ast.stmt, node: ast.expr) -> Known | None:
     conditions = [f"isinstance({x}, {torch}.Tensor)", f"isinstance({m}, {torch}.Tensor)", f"{m}.dtype == {torch}.bool"]
     conditions += [f"{m}.dim() == 2", f"{x}.shape == {m}.shape", *masks.conditions]
     if chosen:
-        return Known(f"{x}.diagonal().clone()", tuple(conditions))
+        return FixedForm(node, f"{x}.diagonal().clone()", tuple(conditions), sized=True)
     n = f"{x}.size(0)"
     rest = f"{x}.flatten()[1:].reshape({n} - 1, {n} + 1)[:, :-1].reshape(-1).clone()"
-    return Known(rest, (*conditions, f"{x}.numel() > 0"))
+    return FixedForm(node, rest, (*conditions, f"{x}.numel() > 0"), sized=True)
 
 
 def _masked(site: Site, node: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:

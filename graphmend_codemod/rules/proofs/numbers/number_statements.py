@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis.patterns import is_literal, is_name, only_target
+from graphmend_codemod.analysis.patterns import element_pairs, is_literal, is_name, only_target
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.site import Site
@@ -38,11 +38,9 @@ def assignments(node: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
         yield node.target.id, ast.copy_location(ast.BinOp(read, node.op, node.value), node)
     if not isinstance(node, ast.Assign) or len(node.targets) != 1:
         return
-    target, value = node.targets[0], node.value
-    several = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts)
-    pairs = zip(target.elts, value.elts, strict=True) if several else [(target, value)]  # type: ignore[attr-defined]
+    pairs = element_pairs(node.targets[0], node.value)
     found = [(each.id, given) for each, given in pairs if isinstance(each, ast.Name)]
-    if len(found) == (len(value.elts) if several else 1):  # type: ignore[attr-defined]
+    if len(found) == len(pairs):
         yield from found
 
 

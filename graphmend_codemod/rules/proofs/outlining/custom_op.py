@@ -16,6 +16,7 @@ from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.edits import CONSTANT
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.framework.site_text import tuple_of_words
 from graphmend_codemod.rules.proofs.outlining.texts import chosen
 from graphmend_codemod.rules.proofs.outlining.texts import functions as of_functions
 from graphmend_codemod.rules.proofs.outlining.texts import part as text_part
@@ -113,11 +114,10 @@ def decorator(site: Site, operator: str, schema: str, changed: Sequence[str] = (
     An operator for code that depends on data waits for the device, which the recording of a CUDA graph forbids. A torch
     that has no tag for that imports the module all the same.
     """
-    mutates = ", ".join(f'"{name}"' for name in changed) + ("," if len(changed) == 1 else "")
     return [
         f"@{site.torch}.library.custom_op(",
         f'    _operator_name("{operator}"),',
-        f"    mutates_args=({mutates}),",
+        f"    mutates_args={tuple_of_words(changed)},",
         *schema_lines(site, schema),
         *_tags(site),
         ")",
@@ -132,6 +132,11 @@ def _tags(site: Site) -> list[str]:
     parts = (f'{{"tags": {given}}}', f'if hasattr({site.torch}.Tag, "{_TAG}")', "else {}")
     line = f"    **({' '.join(parts)}),"
     return [line] if len(line) <= site.line_limit else ["    **(", *(f"        {part}" for part in parts), "    ),"]
+
+
+def nested(count: int) -> str:
+    """What the decorator of an operator with several results says of them."""
+    return "" if count == 1 else f", nested=({', '.join(map(str, range(count)))})"
 
 
 def schema_lines(site: Site, schema: str) -> list[str]:

@@ -18,9 +18,10 @@ from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.framework.site_text import tuple_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.outlining import held_functions
-from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, functions, moved
+from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, functions, moved, nested
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.shape_parts import READ_DATA
 from graphmend_codemod.rules.proofs.outlining.texts.functions import SAME
@@ -41,14 +42,13 @@ def edit(site: Site, loop: ast.While) -> Edit:
     _check_effects(site, loop, names)
     rounds = site.free_name(f"_{site.evaluator.scope.node.name.strip('_')}_rounds")
     given = ", ".join(names)
-    tuple_of = f"({', '.join(bound)},)" if len(bound) == 1 else f"({', '.join(bound)})"
     conditions = [
         f"{site.torch}.compiler.is_dynamo_compiling()",
         f"_fits_a_function({given})",
-        f"_have_one_form({tuple_of}, {rounds}_once({given}))",
+        f"_have_one_form({tuple_of(bound)}, {rounds}_once({given}))",
     ]
     lines = [_COMMENT, f"{', '.join(bound)} = {rounds}({given})"]
-    helpers = _helpers(site, loop, rounds, tuple_of, names)
+    helpers = _helpers(site, loop, rounds, bound, names)
     return two_paths(site, loop, conditions, lines, imports=("torch",), helpers=helpers)
 
 
@@ -128,14 +128,12 @@ def _check_later(site: Site, loop: ast.While, names: list[str]) -> None:
             raise NotProven(f"`{speculation.short(part)}` may change a tensor that another name shares")
 
 
-def _helpers(site: Site, loop: ast.While, rounds: str, bound: str, names: list[str]) -> tuple[Helper, ...]:
-    given, result, once = ", ".join(names), bound.strip("(,)"), f"{rounds}_once"
-    count = result.count(",") + 1
-    nested = "" if count == 1 else f", nested=({', '.join(map(str, range(count)))})"
+def _helpers(site: Site, loop: ast.While, rounds: str, bound: list[str], names: list[str]) -> tuple[Helper, ...]:
+    given, result, once = ", ".join(names), ", ".join(bound), f"{rounds}_once"
     one_round = [f"def {once}({given}):", '    """One round of the loop."""', moved(site, loop.body)]
-    one_round.append(f"    return {bound}")
+    one_round.append(f"    return {tuple_of(bound)}")
     whole = [
-        f"@_function_operator(shapes=lambda {result}, *others: [{result}]{nested})",
+        f"@_function_operator(shapes=lambda {result}, *others: [{result}]{nested(len(bound))})",
         f"def {rounds}({given}):",
         '    """All rounds of the loop as one operator for torch.compile."""',
         moved(site, [loop]),

@@ -16,6 +16,7 @@ from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.edits import path_before_body
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.framework.site_text import tuple_of_words
 from graphmend_codemod.rules.proofs.constants import cached_functions
 from graphmend_codemod.rules.proofs.outlining import array_functions, state_updates
 from graphmend_codemod.rules.proofs.outlining.ctc_losses import lengths_asked
@@ -128,7 +129,7 @@ def method_edit(site: Site) -> Edit:
     _check_returned(function, own)
     shapes = ResultShapes(site, function, body_of(function))
     parts = ", ".join(f'"{each}"' for each in sorted(effects.read))
-    given = [own, f"({parts}{',' if len(effects.read) == 1 else ''})", *names, *numbers_read(site, effects, own)]
+    given = [own, tuple_of_words(sorted(effects.read)), *names, *numbers_read(site, effects, own)]
     conditions = ["torch.compiler.is_dynamo_compiling()", *([f"type({own}) is {owner}"] if effects.methods else [])]
     conditions += dict.fromkeys(lengths_asked(site, body_of(function), names))
     conditions.append(call(site, "_fits_an_operator", given, 1).lstrip())

@@ -18,6 +18,7 @@ from graphmend_codemod.core.findings import CompilePath, Edit, Helper, Original,
 from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.framework.site_text import tuple_of_words
 from graphmend_codemod.rules.proofs.outlining.ctc_losses import holds_ctc_loss, lengths_asked, reduction_of
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
     KNOWS_NAMES,
@@ -294,9 +295,6 @@ class _Region:
         """Whether the operator is that of layers, which holds parameters and the state of random numbers."""
         return bool(self.own) or self.effects.random
 
-    def _parts(self) -> str:
-        return ", ".join(f'"{each}"' for each in sorted(self.effects.read))
-
     def _conditions(self) -> Iterator[str]:
         site, own = self.site, self.own
         # What `total += x` changes is a number where it was one before.
@@ -311,7 +309,7 @@ class _Region:
         if not self._keeps_state:
             yield call(site, "_fits_a_function", self.given, 1).lstrip()
             return
-        parts = f"({self._parts()}{',' if len(self.effects.read) == 1 else ''})"
+        parts = tuple_of_words(sorted(self.effects.read))
         numbers = numbers_read(site, self.effects, own) if own else []
         yield call(site, "_fits_an_operator", [own or "None", parts, *self.given, *numbers], 1).lstrip()
 
@@ -319,7 +317,7 @@ class _Region:
         site, shapes = self.site, f"{operator}_shapes"
         shared = one_operator(site) if self._keeps_state else functions(site, gradient=self.shapes.smooth)
         given = [*([self.own or "_"] if self._keeps_state else []), *self.given]
-        parts = f"{self._parts()}, " if self.effects.read else ""
+        parts = "".join(f'"{each}", ' for each in sorted(self.effects.read))
         back = [] if self.returns else [f"    return {', '.join(self.results)}"]
         text = [
             f"@{shared[-1].name}({parts}shapes={shapes}{self.shapes.nested})",

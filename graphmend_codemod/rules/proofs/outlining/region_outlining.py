@@ -20,6 +20,7 @@ from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.framework.site_text import tuple_of_words
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
     LEFT_TO_CALLERS,
     OF_A_CLASS,
@@ -257,8 +258,7 @@ def _region(site: Site, statements: Sequence[ast.stmt]) -> tuple[Region, str]:
 
 def _function(region: Region, name: str, own: list[str], given: list[str], parts: list[str], about: str) -> str:
     site, result, owner = region.site, given[0], own[0] if own else "None"
-    quoted = ", ".join(f'"{part}"' for part in parts) + ("," if len(parts) == 1 else "")
-    tested = call(site, "_fits_an_operator", [owner, f"({quoted})", *given], 2).lstrip()
+    tested = call(site, "_fits_an_operator", [owner, tuple_of_words(parts), *given], 2).lstrip()
     return "\n".join(
         [
             def_line(name, [*own, *given], site.line_limit),

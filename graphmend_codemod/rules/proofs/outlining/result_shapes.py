@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.values import BOOL, Value
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.ctc_losses import ctc_loss
-from graphmend_codemod.rules.proofs.outlining.custom_op import def_line
+from graphmend_codemod.rules.proofs.outlining.custom_op import def_line, nested
 from graphmend_codemod.rules.proofs.outlining.eager_parts import is_compile_path
 from graphmend_codemod.rules.proofs.outlining.shape_parts import (
     READ_DATA,
@@ -63,7 +63,7 @@ class ResultShapes:
     @property
     def nested(self) -> str:
         """What the decorator of an operator with several results says of them."""
-        return "" if self.results == 1 else f", nested=({', '.join(map(str, range(self.results)))})"
+        return nested(self.results)
 
     def lines(self, as_list: bool = True) -> list[str]:
         """The statements as text, with the results in a list or as the function gives them."""

@@ -15,6 +15,7 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.framework.site_text import tuple_of
 from graphmend_codemod.rules.proofs.conditions.random_draws import is_drawn_in_graph
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
     OF_A_CLASS,
@@ -23,6 +24,7 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import (
     definition_before,
     demand_movable,
     moved,
+    nested,
     one_operator,
     operator_name,
 )
@@ -156,15 +158,14 @@ def _shapes(name: str, found: Ways, takes: list[str], limit: int) -> str:
 
 
 def _operator(site: Site, found: Ways, name: str, shapes: str, takes: list[str], words: list[str]) -> str:
-    nested = f", nested=({', '.join(map(str, range(len(found.kept))))})" if len(found.kept) > 1 else ""
     results = ", ".join(found.kept)
     compared = layer_draws.compared_text(site, found.drawn, takes[-1])
     used = {*takes, *(each for part in (*found.first, *found.run) for each in all_names(part.statement))}
     before, new, old = (_unused(each, used) for each in ("before", "new", "old"))
-    several = f"({results},)" if len(found.kept) == 1 else f"({results})"
+    several = tuple_of(found.kept)
     return "\n".join(
         [
-            f'@_one_operator("", shapes={shapes}{nested})',
+            f'@_one_operator("", shapes={shapes}{nested(len(found.kept))})',
             f"@{OWN_GRADIENT.name}",
             def_line(name, takes, site.line_limit),
             f'    """Run `{takes[0]}` or skip it, as the number says: one operator for torch.compile."""',

@@ -20,6 +20,7 @@ from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.edits import asks_compiler, path_before_body, path_beside
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.framework.site_text import tuple_of_words
 from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
 from graphmend_codemod.rules.proofs.memory.initialised_state import owning
 from graphmend_codemod.rules.proofs.outlining import single_process
@@ -77,7 +78,7 @@ def update_of(site: Site, function: FunctionNode, own: str, names: Sequence[str]
     tensors = [*written, *sorted(each for each in effects.read - set(written) if _is_tensor(site, each))]
     others = sorted(effects.read - set(tensors) - effects.held.keys())
     conditions = _conditions(site, effects, own, site.class_name)
-    conditions.append(f"_fits_an_update({', '.join([own, _tuple(tensors), _tuple(others), *names])})")
+    conditions.append(f"_fits_an_update({', '.join([own, tuple_of_words(tensors), tuple_of_words(others), *names])})")
     return Update(tensors, len(written), conditions)
 
 
@@ -188,11 +189,6 @@ def _already(attribute: str, value: ast.Constant) -> list[str]:
     if value.value is None or isinstance(value.value, bool):
         return [f"{attribute} is {value.value}"]
     return [f"type({attribute}) is {type(value.value).__name__}", f"{attribute} == {value.value!r}"]
-
-
-def _tuple(names: Sequence[str]) -> str:
-    inside = ", ".join(f'"{name}"' for name in names)
-    return f"({inside},)" if len(names) == 1 else f"({inside})"
 
 
 def decorating(update: Update) -> str:

@@ -10,7 +10,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import all_names, is_integer, last_name, written_integer
+from graphmend_codemod.analysis.patterns import all_names, is_integer, last_name, size_asked, written_integer
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -140,12 +140,10 @@ class MaskedLosses(MaskedReads):
     def _is_own_size(self, node: ast.Call, size: ast.expr) -> bool:
         """True for the `x.size(-1)` or `x.shape[-1]` of `x.view(-1, x.size(-1))`."""
         owner = node.func.value if isinstance(node.func, ast.Attribute) else node.args[0]
-        last = None
-        if isinstance(size, ast.Call) and isinstance(size.func, ast.Attribute) and size.func.attr == "size":
-            last, of = (size.args[0] if len(size.args) == 1 else None), size.func.value
-        elif isinstance(size, ast.Subscript) and isinstance(size.value, ast.Attribute) and size.value.attr == "shape":
-            last, of = size.slice, size.value.value
-        return written_integer(last) in {-1, 1} and dotted(of) is not None and dotted(of) == dotted(owner)
+        asked = size_asked(size)
+        if asked is None or written_integer(asked[1]) not in {-1, 1}:
+            return False
+        return dotted(owner) is not None and dotted(asked[0]) == dotted(owner)
 
     def _asks_for_size(self, first: Held, size: ast.expr) -> bool:
         names = all_names(size)

@@ -74,7 +74,7 @@ def diagnose(message: str, site: Site, node: ast.If) -> Diagnostic:
     inside = list(dict.fromkeys([*facts.conditions, *judge.asked]))
     off = site.no_grad or no_grad in inside
     for name in dict.fromkeys(each.name for each in reader.writes.values()):
-        inside += [] if off else may_be_written(site, name)
+        inside += [] if off else may_be_written(site, name, site.place.env[name])
     lines = _Text(selection, reader, judge).lines()
     return Diagnostic(message, edit=in_front(site, node, [*static, *once(inside)], lines))
 
@@ -283,16 +283,13 @@ def _is_view(node: ast.expr) -> bool:
     return dotted(node) is not None
 
 
-def may_be_written(site: Site, name: str) -> list[str]:
+def may_be_written(site: Site, name: str, value: Value) -> list[str]:
     """The condition under which autograd lets a tensor be written in place where eager mode leaves it alone.
 
     A leaf may not be written, and what another operation saved for its gradient (`z = h * h`) may not be changed.
     """
-    value = site.place.env[name]
-    if value.hint or value.grad or not site.is_fresh(value):
-        return [f"not ({site.torch}.is_grad_enabled() and {name}.requires_grad)"]
-    asked = asks_gradient(site)
-    return [f"not ({site.torch}.is_grad_enabled() and {name}.requires_grad)"] if asked else []
+    made = not value.hint and not value.grad and site.is_fresh(value) and not asks_gradient(site)
+    return [] if made else [f"not ({site.torch}.is_grad_enabled() and {name}.requires_grad)"]
 
 
 def asks_gradient(site: Site) -> bool:

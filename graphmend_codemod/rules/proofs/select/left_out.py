@@ -12,6 +12,7 @@ from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement
 from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.framework.site_text import tuple_of
 from graphmend_codemod.rules.proofs.calls.only_computing import OnlyComputing, names_read
 from graphmend_codemod.rules.proofs.conditions.condition import Condition
 from graphmend_codemod.rules.proofs.conditions.type_conditions import tensor_facts
@@ -20,7 +21,6 @@ from graphmend_codemod.rules.proofs.select.rest_of_function import (
     MAY_RUN,
     demand_own_names,
     known_before,
-    listed,
     own_values,
     stored_in,
 )
@@ -128,7 +128,7 @@ def edit(site: Site, where: Site, loop: Loop, condition: Condition) -> Edit:
     asked = [*(site.operand_of_and(each) for each in condition.static), *_asked_of(where, loop, condition)]
     asked += _counts(site, loop.node.iter)
     given = sorted(before)
-    asked.append(site.call("_both_may_run(", [listed(given), own_values(site, attributes)], deeper=1))
+    asked.append(site.call("_both_may_run(", [tuple_of(given), own_values(site, attributes)], deeper=1))
     return _written(site, where, loop, condition, asked, result, or_zero)
 
 
@@ -237,7 +237,7 @@ def _written(
     if loop.before:
         span = site.span(loop.before[0]).through(site.span(loop.before[-1]))
         rounds += ["\n        ", Original(span, 1)]
-    call = f"{elements}.append({element}(*_gradients_where({flag}, {listed(given)})))"
+    call = f"{elements}.append({element}(*_gradients_where({flag}, {tuple_of(given)})))"
     lines = [f"{flag} = ~({condition.choice})", f"{kept}.append({flag})", site.broken(call, 2)]
     rounds += ["".join(f"\n        {each}" for each in lines), "\n"]
     ready = site.header("if", [site.compiling, *asked, f"_all_numbers({elements}, {kept})"])

@@ -18,6 +18,7 @@ from graphmend_codemod.core.findings import Edit, Helper, Original
 from graphmend_codemod.rules.framework.edits import beside, under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.framework.site_text import tuple_of
 from graphmend_codemod.rules.proofs.calls.only_computing import OnlyComputing, names_read
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, split
 from graphmend_codemod.rules.proofs.conditions.type_conditions import tensor_facts
@@ -76,7 +77,7 @@ def edit(site: Site, node: ast.If, condition: Condition) -> Edit:
     if function.args.kwarg is not None and function.args.kwarg.arg in early.free | late.free:
         asked.append(f"not {function.args.kwarg.arg}")
     demand_no_write_by_callers(site)
-    values = listed(dict.fromkeys([*early.parameters, *late.parameters]))
+    values = tuple_of(dict.fromkeys([*early.parameters, *late.parameters]))
     given_on = [ast.Name(each, ast.Load()) for each in dict.fromkeys([*early.parameters, *late.parameters])]
     asked += site.keeps_graph(given_on)
     asked.append(site.call("_both_may_run(", [values, own_values(site, attributes)], deeper=1))
@@ -165,12 +166,6 @@ def _asserted(site: Site, rest: Sequence[ast.stmt]) -> list[str]:
     return found
 
 
-def listed(names: Iterable[str]) -> str:
-    """The text of a tuple."""
-    found = [*names]
-    return f"({', '.join(found)}{',' if len(found) == 1 else ''})"
-
-
 def known_before(site: Site, names: Iterable[str]) -> set[str]:
     """The locals among names that are certainly bound before the site; NotProven where one may not be."""
     function, scope, line = site.evaluator.scope.node, site.evaluator.scope, site.place.statement.lineno
@@ -189,7 +184,7 @@ def own_values(site: Site, attributes: Iterable[str]) -> str:
         hazards = site.judge(ast.parse(each, mode="eval").body)
         if (reason := hazards.impure or hazards.raises) is not None:
             raise NotProven(reason)
-    return listed(found)
+    return tuple_of(found)
 
 
 def demand_own_names(site: Site, statements: Iterable[ast.stmt]) -> None:
@@ -211,9 +206,11 @@ def _written(site: Site, node: ast.If, condition: Condition, asked: Sequence[str
     chosen, one, other = names["condition"], names["if_early"], names["if_late"]
     lines = [
         f"{chosen} = {condition.choice}",
-        site.call(f"{one} = {names['early']}(", [f"*_gradients_where({chosen}, {listed(early.parameters)})"], deeper=1),
         site.call(
-            f"{other} = {names['late']}(", [f"*_gradients_where(~{chosen}, {listed(late.parameters)})"], deeper=1
+            f"{one} = {names['early']}(", [f"*_gradients_where({chosen}, {tuple_of(early.parameters)})"], deeper=1
+        ),
+        site.call(
+            f"{other} = {names['late']}(", [f"*_gradients_where(~{chosen}, {tuple_of(late.parameters)})"], deeper=1
         ),
     ]
     header = site.header("if", [site.compiling, *asked])

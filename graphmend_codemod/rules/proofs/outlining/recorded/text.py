@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement
 from graphmend_codemod.rules.framework.edits import under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
+from graphmend_codemod.rules.framework.site_text import tuple_of
 from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING, call, definition_before, moved, operator_name
 from graphmend_codemod.rules.proofs.outlining.recorded.facts import tensors_of
 from graphmend_codemod.rules.proofs.outlining.recorded.moments import ARRAY, AUTOCAST, RESULT, TENSOR, Fact
@@ -155,7 +156,7 @@ class _Text:
         facts = result.facts
         ranks = {len(each[2]) for each in facts}
         sizes = [self._sizes.explain(tuple(each[2][place] for each in facts)) for place in range(ranks.pop())]
-        together = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+        together = tuple_of(sizes)
         dtype = self._followed([str(each[1]) for each in facts], "dtype", 1)
         device = '"cpu"' if result.kind == ARRAY else self._followed([str(each[3]) for each in facts], "device", 3)
         return f"({together}, {dtype}, {device})"
@@ -267,7 +268,7 @@ def _put_together(fact: Fact, found: Iterator[str]) -> str:
     inner = [_put_together(each, found) for each in fact[1]]
     if fact[0] == "list":
         return f"[{', '.join(inner)}]"
-    return f"({', '.join(inner)}{',' if len(inner) == 1 else ''})"
+    return tuple_of(inner)
 
 
 def _dtype(name: str) -> str:
