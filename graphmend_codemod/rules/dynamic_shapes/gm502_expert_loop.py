@@ -41,7 +41,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import all_names, elements_of, is_literal, is_name, is_within
+from graphmend_codemod.analysis.patterns import all_names, elements_of, is_literal, is_name, is_within, names_bound
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.edits import judged
@@ -49,7 +49,7 @@ from graphmend_codemod.rules.framework.reasons import AS_OPERATOR
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import region_outlining
-from graphmend_codemod.rules.proofs.rowwise.selectors import bound_in, where_of
+from graphmend_codemod.rules.proofs.rowwise.selectors import where_of
 
 _ABOUT = "Add to `{}` what each expert makes of its own rows."
 
@@ -91,7 +91,7 @@ def chooses_rows(site: Site, node: ast.For) -> bool:
     if not any(map(_writes_rows, parts)):
         return False
     names = variables_of(node)
-    local = names | bound_in(node)
+    local = names | names_bound(node)
     chooses = calls = False
     for part in parts:
         if isinstance(part, ast.Call):
@@ -143,7 +143,7 @@ def _cast_to_bool(site: Site, node: ast.expr) -> bool:
         return False
     for body, position in reversed(site.place.blocks):
         for statement in reversed(body[:position]):
-            if node.id in set(bound_in(statement)):
+            if node.id in names_bound(statement):
                 call = statement.value if isinstance(statement, ast.Assign) else None
                 return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "bool"
     return False
@@ -175,7 +175,7 @@ def statements_before(site: Site, node: ast.For) -> list[ast.stmt]:
         return []
     body, position = site.place.blocks[-1]
     for start in range(position - 1, -1, -1):
-        if node.iter.id in bound_in(body[start]):
+        if node.iter.id in names_bound(body[start]):
             return list(body[start:position]) if _data_dependent(site, body[start]) else []
     return []
 
@@ -280,7 +280,7 @@ def _slices(node: ast.For) -> list[ast.Subscript]:
         and isinstance(part.slice.lower, ast.Name)
         and isinstance(part.slice.upper, ast.Name)
     ]
-    bound = bound_in(node) | variables_of(node) if between else set()
+    bound = names_bound(node) | variables_of(node) if between else set()
     return [part for part, names in between if names <= bound]
 
 

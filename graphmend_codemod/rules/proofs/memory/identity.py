@@ -85,11 +85,8 @@ def _asked_parameters(callee: Definition, marks: Collection[str]) -> frozenset[s
     """The parameters of whose objects a function asks."""
     if not any(_asked_of(node, marks) for node in walk(callee.node)):
         return frozenset()
-    return frozenset(name for name in callee.parameters if asked(callee.node, partial(_names, name), marks) is not None)
-
-
-def _names(name: str, node: ast.expr) -> bool:
-    return is_name(node, name)
+    meant = {name: partial(is_name, name=name) for name in callee.parameters}
+    return frozenset(name for name, means in meant.items() if asked(callee.node, means, marks) is not None)
 
 
 def _holding(function: FunctionNode, meant: Meant) -> Meant:

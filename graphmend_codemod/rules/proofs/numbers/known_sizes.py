@@ -63,11 +63,6 @@ def is_builtin(site: Site, name: str) -> bool:
     )
 
 
-def name_of(call: ast.Call) -> str:
-    """The last part of what is called."""
-    return last_name(call.func)
-
-
 # counts
 
 
@@ -133,7 +128,7 @@ def is_bound_inside(site: Site, node: ast.expr, name: str) -> bool:
 def counted(site: Site, call: ast.Call) -> FixedForm | None:
     """`list(range(2, x.dim()))` for `torch.arange(2, x.dim()).tolist()`; None for any other."""
     made = call.func.value if isinstance(call.func, ast.Attribute) and not call.args and not call.keywords else None
-    if name_of(call) != "tolist" or not isinstance(made, ast.Call):
+    if last_name(call.func) != "tolist" or not isinstance(made, ast.Call):
         return None
     if torch_api.torch_function(site.resolve(made.func)) != "arange" or not 1 <= len(made.args) <= 2:
         return None
@@ -364,7 +359,7 @@ def _reads(site: Site, use: ast.expr, parents: dict[int, ast.AST], depth: int) -
     if isinstance(parent, ast.Subscript):
         return parent.slice is use
     if isinstance(parent, ast.Call):
-        return use in parent.args and name_of(parent) in _READERS and _is_torch_s(site, parent)
+        return use in parent.args and last_name(parent.func) in _READERS and _is_torch_s(site, parent)
     if isinstance(parent, ast.Attribute) and parent.attr not in _KEPT:
         moved = parents[id(parent)]
         # It may be the same tensor, under another name.
@@ -380,10 +375,12 @@ def _reads(site: Site, use: ast.expr, parents: dict[int, ast.AST], depth: int) -
 def _is_torch_s(site: Site, call: ast.Call) -> bool:
     """False for a function of the project that is called as torch's are: `self.where(mask)`."""
     if isinstance(call.func, ast.Name):
-        return name_of(call) == "_counted_places" or torch_api.torch_function(site.resolve(call.func)) is not None
+        return (
+            last_name(call.func) == "_counted_places" or torch_api.torch_function(site.resolve(call.func)) is not None
+        )
     assert isinstance(call.func, ast.Attribute)
     owner = call.func.value
     if torch_api.torch_function(site.resolve(call.func)) is not None or site.value(owner).is_tensor:
         return True
     other = site.value(owner).instance_of is not None or is_name(owner, site.evaluator.scope.self_name)
-    return site.resolve(owner) is None and not other and name_of(call).startswith("masked_")
+    return site.resolve(owner) is None and not other and last_name(call.func).startswith("masked_")

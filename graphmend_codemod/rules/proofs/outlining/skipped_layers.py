@@ -121,7 +121,8 @@ def _given(site: Site, found: Ways, statements: Sequence[ast.stmt], layer: str) 
     names = dict.fromkeys(found.kept)
     bound = {target for each in found.first for target in names_bound(each.statement)}
     compared = [found.drawn.draw]
-    parts = [part for each in (*statements, *compared) for part in _own_nodes(each) if isinstance(part, ast.Name)]
+    nodes = (part for each in (*statements, *compared) for part in (each, *walk_scope(each)))
+    parts = [part for part in nodes if isinstance(part, ast.Name)]
     for part in sorted(parts, key=lambda each: (each.lineno, each.col_offset)):
         if not isinstance(part.ctx, ast.Load) or part.id == layer:
             continue
@@ -144,11 +145,6 @@ def _given(site: Site, found: Ways, statements: Sequence[ast.stmt], layer: str) 
     if any(all(part is not each for each in handed) for part in unpacked):
         raise NotProven(f"`{more}` is used for more than `**{more}`")
     return [name for name in read if name != more], [more] if unpacked else []
-
-
-def _own_nodes(node: ast.AST) -> list[ast.AST]:
-    """The node and what is below it, but for functions inside."""
-    return [node, *walk_scope(node)]
 
 
 def _shapes(name: str, found: Ways, takes: list[str], limit: int) -> str:

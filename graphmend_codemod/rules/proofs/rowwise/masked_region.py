@@ -60,18 +60,11 @@ def region_at(site: Site, statements: Sequence[ast.stmt], mask: ast.expr) -> Reg
     from graphmend_codemod.rules.proofs.rowwise.ignored_labels import LabelsIgnored  # it needs this module
 
     kinds = (Rewriter, LabelsIgnored)
-    return tried(*(partial(_region, kind, site, mask, statements) for kind in kinds))
 
+    def region(kind: type[Rewriter], ranks: dict[str, int], bare: dict[str, None]) -> Region:
+        return kind(site, mask, ranks, bare).region(statements)
 
-def _region(
-    kind: type[Rewriter],
-    site: Site,
-    mask: ast.expr,
-    statements: Sequence[ast.stmt],
-    ranks: dict[str, int],
-    bare: dict[str, None],
-) -> Region:
-    return kind(site, mask, ranks, bare).region(statements)
+    return tried(*(partial(region, kind) for kind in kinds))
 
 
 def tried(*ways: Callable[[dict[str, int], dict[str, None]], T]) -> T:

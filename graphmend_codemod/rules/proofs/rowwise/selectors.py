@@ -6,7 +6,7 @@ import ast
 from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend_codemod.analysis.patterns import all_given, elements_of, is_whole, names_bound, same
+from graphmend_codemod.analysis.patterns import all_given, elements_of, is_whole, same
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.rules.framework.site import Site
 
@@ -209,8 +209,3 @@ def where_of(site: Site, node: ast.expr) -> tuple[ast.expr, int | None] | None:
     if mask is None or words:
         return None
     return mask, None if isinstance(as_tuple, ast.Constant) and as_tuple.value is True else -1
-
-
-def bound_in(node: ast.AST) -> set[str]:
-    """Local names that a statement binds."""
-    return names_bound(node)

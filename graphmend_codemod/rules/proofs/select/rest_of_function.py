@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Iterable, Sequence
 
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_name, names_bound
 from graphmend_codemod.analysis.scope import FunctionNode, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.speculation import is_bound_above
 from graphmend_codemod.core.findings import Edit, Helper, Original
@@ -197,8 +197,7 @@ def demand_own_names(site: Site, statements: Iterable[ast.stmt]) -> None:
 
 def stored_in(statements: Iterable[ast.stmt]) -> set[str]:
     """The names that statements bind."""
-    parts = (part for each in statements for part in walk(each) if isinstance(part, ast.Name))
-    return {part.id for part in parts if not isinstance(part.ctx, ast.Load)}
+    return {name for each in statements for name in names_bound(each)}
 
 
 def _written(site: Site, node: ast.If, condition: Condition, asked: Sequence[str], early: _Arm, late: _Arm) -> Edit:

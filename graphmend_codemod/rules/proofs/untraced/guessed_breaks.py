@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.calls import keyword
-from graphmend_codemod.analysis.patterns import is_attribute, is_not, other_side
+from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_not, other_side
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
@@ -32,7 +32,7 @@ from graphmend_codemod.rules.proofs.untraced.layers import (
     holds_layer,
     switched_off,
 )
-from graphmend_codemod.rules.proofs.untraced.subscripts import bounds, index_parts, masked, unpacked
+from graphmend_codemod.rules.proofs.untraced.subscripts import bounds, masked, unpacked
 from graphmend_codemod.rules.proofs.untraced.tests import asserted, tested
 
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
@@ -272,7 +272,7 @@ def _indexed(site: Site, node: ast.Subscript) -> Untraced | None:
     if tensor is not None:
         advice = _AS_NUMBER.format(speculation.short(tensor))
         return Untraced(node, "uses a tensor as a size (device sync)", advice)
-    masks = [each for each in index_parts(node) if not isinstance(each, (ast.Slice, ast.Constant))]
+    masks = [each for each in elements_of(node.slice) if not isinstance(each, (ast.Slice, ast.Constant))]
     if any(_is_position(site, each) for each in masks):
         return Untraced(node, "indexes with a 0-dim tensor (device sync)", _POSITION)
     if any(_is_bytes(site, each) for each in masks):

@@ -14,7 +14,7 @@ from graphmend_codemod.rules.proofs.untraced.kinds import CAPTURE, Untraced
 
 def chosen(site: Site, node: ast.Subscript) -> Untraced | None:
     """`x[mask]`, read, and written in `x[mask] += 1`, which reads it."""
-    parts = index_parts(node)
+    parts = elements_of(node.slice)
     if not _is_read(site, node) or site.value(node.value).is_python:
         return None
     if any(is_list_of_tests(site, each) for each in parts):
@@ -30,13 +30,8 @@ def chosen_anywhere(site: Site, node: ast.Subscript) -> Untraced | None:
     """The same with the mask in any place, as in `x[:, mask]`, and where less tells that it is one."""
     if not _is_read(site, node) or site.value(node.value).is_python:
         return None
-    masks = (each for each in index_parts(node) if not isinstance(each, (ast.Slice, ast.Constant)))
+    masks = (each for each in elements_of(node.slice) if not isinstance(each, (ast.Slice, ast.Constant)))
     return masked(node) if any(may_be_mask(site, each) for each in masks) else None
-
-
-def index_parts(node: ast.Subscript) -> list[ast.expr]:
-    """The parts of an index."""
-    return elements_of(node.slice)
 
 
 def _is_read(site: Site, node: ast.Subscript) -> bool:
@@ -60,7 +55,9 @@ def cut(site: Site, node: ast.Subscript) -> Untraced | None:
 
 def bounds(node: ast.Subscript) -> list[ast.expr]:
     """Where the slices of an index begin and end."""
-    found = [each for part in index_parts(node) if isinstance(part, ast.Slice) for each in (part.lower, part.upper)]
+    found = [
+        each for part in elements_of(node.slice) if isinstance(part, ast.Slice) for each in (part.lower, part.upper)
+    ]
     return [each for each in found if each is not None]
 
 
