@@ -3,8 +3,7 @@
 The frame ends in two places and Dynamo cannot know which, so the graph breaks at the test. `torch.where` selects
 between the two results on the device. The select goes in front of the original statements, under
 `torch.compiler.is_compiling()` and the same conditions as for GM101, and without messages that the branch sends; eager
-mode runs what was there. So does the
-setting `one-path = true`.
+mode runs what was there.
 
 Assignments between the branches and before the last `return` (`y = f(x)`, `a, b = x.max(dim=1)`), and those in front of
 an early `return`, are computed in any case: what is returned has to depend on each of them, and they may have no
@@ -33,9 +32,8 @@ import ast
 import contextlib
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.core.findings import Safety, Span
 from graphmend_codemod.rules.framework.conditions import names_in, renamed
-from graphmend_codemod.rules.framework.edits import computed_in_front, in_front, one_path
+from graphmend_codemod.rules.framework.edits import computed_in_front, in_front
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import BRANCH_MESSAGES, EIGHT_BITS, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -103,7 +101,7 @@ def _asked_before(returns: EarlyReturns, facts: Facts) -> Facts:
     off: tuple[str, ...] = ()
     if any(_cuts_deep(returns, number) for number, name in facts.cut if name == RESULT):
         off = (f"not {site.torch}.is_grad_enabled()",)
-    return facts._replace(conditions=tuple(dict.fromkeys([*facts.conditions, *off])), one_path=False)
+    return facts._replace(conditions=tuple(dict.fromkeys([*facts.conditions, *off])))
 
 
 def _cuts_deep(returns: EarlyReturns, number: int) -> bool:
@@ -124,16 +122,6 @@ def _verdict(message: str, returns: EarlyReturns, selection: Selection, facts: F
     conditions = [arm.condition for arm in selection.arms if arm.condition is not None]
     texts = [condition.choice for condition in conditions]
     static = [site.operand_of_and(operand) for operand in conditions[0].static]
-    if site.settings.one_path and facts.one_path and not (static or site.is_elif(node)):
-        last = returns.exits[-1].statement
-        whole = Span(node.lineno, node.col_offset, last.end_lineno or 0, last.end_col_offset or 0)
-        end = site.span(node) if node.orelse else whole
-        around = ast.Pass(
-            lineno=end.start_line, col_offset=end.start_column, end_lineno=end.end_line, end_col_offset=end.end_column
-        )
-        comments = [part for comment in site.comments(around) for part in (comment, "\n")]
-        select = where(site, "return ", texts, values_of(selection, facts, RESULT, texts), 0)
-        return Diagnostic(message, edit=one_path(site, end, (*comments, select)), safety=Safety.UNSAFE)
     if facts.compared and site.is_elif(node):
         raise NotProven("the results have to be compared first, and an `elif` leaves no place for that")
     asked = [*static, *facts.conditions]

@@ -6,8 +6,6 @@ tests such as `m.sum() > 0` and `not m.all()` for `~m`. The compile path writes 
 behind it, and eager mode runs that. Where all is known, the test only gets `torch.compiler.is_compiling() or` in front.
 Else the compile path asks while tracing whether the mask is a bool tensor that leaves the shape of the target as it is,
 and whether the target's dtype holds what is written.
-
-With the setting `one-path = true`, a write that makes a new tensor stands alone where all is known (an unsafe fix).
 """
 
 from __future__ import annotations
@@ -15,13 +13,13 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.core.findings import Edit, EditForm, Original, Replacement, Safety
+from graphmend_codemod.core.findings import Original
 from graphmend_codemod.rules.framework.edits import beside, in_front
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import WRITES_ANYWAY, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
-from graphmend_codemod.rules.proofs.masks.masked_writes import asked_mask, masked_write, neutral
+from graphmend_codemod.rules.proofs.masks.masked_writes import asked_mask, neutral
 
 rule = Rule(
     __name__,
@@ -51,11 +49,6 @@ def guard_around_masked_write(site: Site, node: ast.If) -> Diagnostic | None:
         return Diagnostic(message, declined=str(reason))
     if facts is None:
         return None
-    if site.settings.one_path and not (facts or condition.static or site.flow.splits) and _copies(site, node.body):
-        comments = [part for text in site.comments(node, (node.body[0],)) for part in (text, "\n")]
-        alone: tuple[str | Original, ...] = (*comments, site.original(node.body[0], -1))
-        edit = Edit((Replacement(site.span(node), alone),), form=EditForm.ONE_PATH, scriptable=True, since="")
-        return Diagnostic(message, edit=edit, safety=Safety.UNSAFE)
     if facts and condition.again is not None:
         return Diagnostic(message, declined=condition.again)
     if facts:
@@ -66,10 +59,3 @@ def guard_around_masked_write(site: Site, node: ast.If) -> Diagnostic | None:
     opening, closing = ("(", ")") if condition.static else ("", "")
     parts = (f"{opening}{site.compiling} or ", site.original(test), closing)
     return Diagnostic(message, edit=beside(site, site.span(test), parts, scriptable=True))
-
-
-def _copies(site: Site, body: list[ast.stmt]) -> bool:
-    """True for one write that makes a new tensor."""
-    inner = site.at(body[0])
-    write = masked_write(inner, body[0]) if inner is not None and len(body) == 1 else None
-    return write is not None and write.copies
