@@ -63,9 +63,9 @@ def compared(site: Site, inner: ast.expr, other: ast.expr, beside: ast.expr | No
     real = (
         ()
         if (value.is_floating or value.dtype == INT64) and not value.hint
-        else (f"not {_named(site, root)}.is_complex()",)
+        else (f"not {site.operand(root)}.is_complex()",)
     )
-    return Compared(f"{text}.double()", (f'{_named(site, root)}.device.type != "mps"', *real, *ranged))
+    return Compared(f"{text}.double()", (f'{site.operand(root)}.device.type != "mps"', *real, *ranged))
 
 
 def _of_two(site: Site, inner: ast.expr, beside: ast.expr) -> Compared:
@@ -73,7 +73,7 @@ def _of_two(site: Site, inner: ast.expr, beside: ast.expr) -> Compared:
     text, value, other = site.operand(inner), site.value(inner), site.value(beside)
     if _is_same_dtype(value, other) or all(_is_whole(*each) for each in ((value, inner), (other, beside))):
         return Compared(text)
-    names = sorted(f"{_named(site, each)}.dtype" for each in (inner, beside))
+    names = sorted(f"{site.operand(each)}.dtype" for each in (inner, beside))
     return Compared(text, (" == ".join(names),))
 
 
@@ -118,12 +118,6 @@ def _numbers(site: Site, other: ast.expr) -> Iterator[str]:
         return
     for call in calls:
         yield from (site.text(each) for each in call.args if not isinstance(each, (ast.Call, ast.Constant)))
-
-
-def _named(site: Site, node: ast.expr) -> str:
-    """The text of a tensor that an attribute can be read from."""
-    text = site.text(node)
-    return text if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)) else f"({text})"
 
 
 def _unasked(inner: ast.expr) -> str:

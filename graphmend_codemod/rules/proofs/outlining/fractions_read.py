@@ -113,7 +113,7 @@ def _known(value: Value) -> bool | None:
 
 def _told(site: Site, node: ast.Call) -> bool | None:
     """Whether the name of a function, or a dtype that is given to it, says that it makes floats; None for neither."""
-    name = _name(site, node)
+    name = site.operation(node)[0]
     given = keyword(node, "dtype")
     for each in [given] if given is not None else node.args if name in {"to", "type"} else []:
         dtype = site.resolve(each) or ""
@@ -128,14 +128,6 @@ def _told(site: Site, node: ast.Call) -> bool | None:
     return None
 
 
-def _name(site: Site, node: ast.Call) -> str:
-    """The name of a function of torch, or of a method; empty for any other function."""
-    called = site.resolve(node.func)
-    if called is not None:
-        return torch_api.torch_function(called) or ""
-    return node.func.attr if isinstance(node.func, ast.Attribute) else ""
-
-
 def _operands(site: Site, node: ast.expr) -> Iterator[ast.expr]:
     """The parts of an expression that decide whether it holds floats; nothing where that is not known."""
     if isinstance(node, ast.BinOp):
@@ -143,14 +135,14 @@ def _operands(site: Site, node: ast.expr) -> Iterator[ast.expr]:
     elif isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
         yield node.operand
     elif isinstance(node, ast.Subscript):
-        pair = isinstance(node.value, ast.Call) and _name(site, node.value) in _WITH_INDICES
+        pair = isinstance(node.value, ast.Call) and site.operation(node.value)[0] in _WITH_INDICES
         if not pair or (is_literal(node.slice, 0)):
             yield node.value
     elif isinstance(node, ast.Attribute) and node.attr in {"values", "data", "T"}:
         yield node.value
     elif isinstance(node, (ast.List, ast.Tuple)):
         yield from node.elts
-    elif isinstance(node, ast.Call) and _name(site, node) in {*_KEEPING, "tensor", "as_tensor", "stack", "cat"}:
+    elif isinstance(node, ast.Call) and site.operation(node)[0] in {*_KEEPING, "tensor", "as_tensor", "stack", "cat"}:
         if site.resolve(node.func) is None and isinstance(node.func, ast.Attribute):
             yield node.func.value
         elif node.args:
