@@ -69,10 +69,8 @@ class _Write(NamedTuple):
 
 
 def initialising_edit(site: Site, node: ast.If, condition: Condition, own: str) -> Edit:
-    """The compile path for a branch that initialises tensors of the instance. Raises NotProven."""
-    if condition.hazards.impure is not None or condition.skipped is not None:
-        raise NotProven(condition.hazards.impure or condition.skipped)
-    if node.orelse or site.is_elif(node):
+    """The compile path for a branch without `else`, with a test that may be asked in any case; or NotProven."""
+    if site.is_elif(node):
         raise NotProven("the branch is one of several")
     if own != "self":
         raise NotProven("the instance is not called `self`")

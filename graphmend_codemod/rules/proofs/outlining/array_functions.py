@@ -58,17 +58,9 @@ _FILES = frozenset(
 )
 
 
-def draws_arrays(site: Site) -> bool:
-    """True in a function outside of classes that returns only one array, of its own."""
-    return _result(site, site.evaluator.scope.node) is not None
-
-
-def edit(site: Site, names: list[str]) -> Edit:
-    """The compile path in front of the body of the function around the site. NotProven where that would show."""
+def edit(site: Site, names: list[str], made: ast.Call) -> Edit:
+    """The compile path in front of the body of the function around the site, whose array `made` makes; or NotProven."""
     function = site.evaluator.scope.node
-    made = _result(site, function)
-    if made is None:
-        raise NotProven("the function returns something else than an array that it makes")
     _Effects(site, function).check()
     operator = operator_name(site, function.name)
     conditions = ["torch.compiler.is_dynamo_compiling()", call(site, "_fits_arrays", names, 1).lstrip()]
@@ -92,7 +84,7 @@ def _helpers(
     )
 
 
-def _result(site: Site, function: FunctionNode) -> ast.Call | None:
+def array_made(site: Site, function: FunctionNode) -> ast.Call | None:
     """The call that makes the array that each `return` gives, if it is bound once, at the top of the function."""
     returned = [node.value for node in walk_scope(function) if isinstance(node, ast.Return)]
     names = {each.id if isinstance(each, ast.Name) else "" for each in returned}

@@ -54,8 +54,8 @@ def _edit(site: Site) -> Edit:
     if site.evaluator.scope.class_qualified is not None:
         return method_edit(site) if is_method_with_results(site) else state_updates.edit(site)
     names = _parameters(site, function)
-    if array_functions.draws_arrays(site):
-        return array_functions.edit(site, names)
+    if (made := array_functions.array_made(site, function)) is not None:
+        return array_functions.edit(site, names, made)
     effects = FunctionEffects(site)
     if any(name in names for name in effects.changed(function)):
         raise NotProven("the function changes one of its arguments")
