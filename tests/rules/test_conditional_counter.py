@@ -153,3 +153,24 @@ def test_what_would_raise_in_the_branch_is_asked_for(kept: str, mask: str, asked
 )
 def test_what_may_raise_in_the_branch_and_no_header_can_ask_for_keeps_it(kept: str, because: str) -> None:
     declined(_MODEL.replace(_KEPT, kept), because=because)
+
+
+_GROWS = ["    count = count + 1"]
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "because"),
+    [
+        (["if more:", "    pass", "elif mask.sum().item() < 3:"], _GROWS, "the branch is an `elif`"),
+        (["if mask.sum().item() < 3:"], [*_GROWS, "    count = count + 2"], "`count` is assigned twice"),
+        (["if mask.sum().item() < 3:"], [*_GROWS, "    mask = mask * 2"], "`mask` is also read by the test"),
+        (["if mask > 3:"], _GROWS, "may have more than one element"),
+    ],
+)
+def test_a_branch_of_another_form_is_left_alone(head: list[str], body: list[str], because: str) -> None:
+    lines = [
+        "def forward(self, mask: torch.Tensor, count: int, more: bool):",
+        *(f"    {each}" for each in (*head, *body)),
+    ]
+    text = "\n".join(f"    {line}" for line in (*lines, "    return torch.arange(4) + count"))
+    declined(f"import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n{text}\n", because, select=("GM110",))

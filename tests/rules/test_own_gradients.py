@@ -152,3 +152,24 @@ def test_two_results_of_one_name_are_declined() -> None:
     block = ("z = {}.clone().requires_grad_()", "y = self.net(z)", "{} = torch.autograd.grad(y, z, y)[0]")
     lines = [line.format(name) for name in ("x", "x") for line in block]
     declined(_model(*lines, "return x"), because="stands above what makes `y`")
+
+
+_MADE = ("with torch.enable_grad():", "    x = x.clone().requires_grad_()", "    y = self.net(x)")
+_TAKEN = "slope = torch.autograd.grad(y, x, torch.ones_like(y), create_graph=True)[0]"
+
+
+@pytest.mark.parametrize(
+    ("lines", "because"),
+    [
+        ((*_MADE, _TAKEN, "other = torch.autograd.grad(x, y)[0]", "return slope, other"), "is another gradient"),
+        ((*_MADE, "    k = self.k + 1", _TAKEN, "return slope * k"), "more than the result is made"),
+        ((*_MADE, _TAKEN, "y = y * 2", _TAKEN, "return slope"), "`y` is bound once more"),
+        (
+            (*_MADE, "slope = torch.autograd.grad(*[y, x])[0]", "return slope"),
+            "arguments of the gradient are not known",
+        ),
+        (("with torch.no_grad():", *_MADE[1:], f"    {_TAKEN}", "return slope"), "gradients may be off"),
+    ],
+)
+def test_gradients_beside_other_work_are_declined(lines: tuple[str, ...], because: str) -> None:
+    declined(_model(*lines), because, select=("GM604",))
