@@ -63,6 +63,11 @@ def test_rows_that_meet_numbers_alone_ask_for_the_gradient_of_their_tensor() -> 
         ("self.lin(x[x[:, 0] > 0])", "torch.log_softmax(torch.matmul(rows, rows.t()), -1).mean()"),
         (_CHOSEN, "torch.cat([h, rows])"),
         (_MADE, "torch.cat((h, rows)) * 2"),
+        ("x[:, x[0] > 0]", "torch.cat([h, rows], 1)"),
+        (_CHOSEN, "torch.cat([h.unsqueeze(0), rows.unsqueeze(0)], 1)"),
+        (_CHOSEN, "torch.cat([h[None], rows[None]], 1)"),
+        (_CHOSEN, "torch.cat([h.t(), rows.t()], dim=1)"),
+        (_CHOSEN, "torch.cat([h.view(1, 3, 4), rows * x.new_ones(1, 1, 4)], dim=1)"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -78,6 +83,9 @@ def test_what_inductor_cannot_compile_with_a_gradient_asks_for_none(rows: str, r
     [
         (_CHOSEN, "torch.cat([rows, rows * 2]).sum(0) + h"),
         (_CHOSEN, "torch.cat([x.new_zeros(1, 4), rows]).sum(0) + h"),
+        (_CHOSEN, "torch.cat([h[x[:, 0] > 0], rows], 1).sum(0)"),
+        (_CHOSEN, "torch.cat([h[x[:, 0] > 0].unsqueeze(1), (rows * 2).exp()[:, None]], dim=1).sum(0)"),
+        ("x.argmax(1)[x[:, 0] > 0]", "torch.cat([h.argmax(1), rows]).sum() + h"),
         ("self.lin(x[x[:, 0] > 0])", "(rows @ rows.t()).sum() + h.softmax(-1)"),
         ("self.lin(x[x[:, 0] > 0])", "rows.softmax(-1).sum(0) + h @ h.t()[:, :1]"),
     ],

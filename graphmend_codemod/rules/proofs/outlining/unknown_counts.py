@@ -15,6 +15,7 @@ from graphmend_codemod.analysis.patterns import all_given, last_name, listed, na
 from graphmend_codemod.analysis.scope import FunctionNode, children, dotted, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.rows_in_front import RowsInFront, joins_columns
 
 _BREAK = torch_api.name_set(
     """logsumexp batch_norm instance_norm roll cdist diff chunk cummax cummin split tensor_split cov corrcoef trapezoid
@@ -183,7 +184,9 @@ def _asked_of(site: Site, nodes: Collection[ast.expr], numbers: Collection[ast.e
     why = _not_compiled(site, scope, rows)
     if why is not None:
         return _Asks(why, False)
-    found = None if site.no_grad else _powers(site, scope, rows) or _normalized(scope, rows) or _joined(scope, rows)
+    found = (
+        None if site.no_grad else _powers(site, scope, rows) or _normalized(scope, rows) or _joined(site, nodes, rows)
+    )
     for call in (part for part in walk_scope(scope) if isinstance(part, ast.Call)):
         name = last_name(call.func)
         owner = call.func.value if isinstance(call.func, ast.Attribute) and site.resolve(call.func) is None else None
@@ -248,18 +251,23 @@ def _multiplied(node: ast.AST) -> list[ast.expr]:
     return [owner, *node.args] if owner is not None and len(node.args) == 1 else node.args
 
 
-def _joined(scope: ast.AST, rows: Rows) -> _Asks | None:
+def _joined(site: Site, nodes: Collection[ast.expr], rows: Rows) -> _Asks | None:
     """`torch.cat([self.layer(x), rows])`.
 
     Where it makes a gradient, Inductor of torch 2.13 has the layer write into the joined tensor, and makes that before
-    it knows how many rows there are. New tensors are filled where they are joined.
+    it knows how many rows there are. New tensors are filled where they are joined, integers have no gradient, and what
+    is joined to rows as more columns (`dim=1`) has as many rows itself.
     """
+    scope = site.evaluator.scope.node
     for call in (part for part in walk_scope(scope) if isinstance(part, ast.Call)):
         if last_name(call.func) not in _JOINS or not call.args:
             continue
         parts = listed(call.args[0])
-        others = [each for each in parts if not rows.reach(each) and not _is_filled(each)]
-        if others and len(others) < len(parts) and any(map(rows.reach, parts)):
+        others = [each for each in parts if not rows.reach(each) and not (_is_filled(each) or _needs_none(site, each))]
+        if not others or len(others) == len(parts) or not any(map(rows.reach, parts)):
+            continue
+        first = RowsInFront(site, nodes)
+        if not joins_columns(call) or not all(first.keeps(each) for each in parts if rows.reach(each)):
             return _Asks(f"`{short(call)}` asks how many there are, and its gradient cannot be compiled", True)
     return None
 
