@@ -254,15 +254,15 @@ class Line:
         y = outside(self.slopes, x)
         return y + 1
 """
-    init = "self.slope = nn.Parameter(torch.ones(4))"
-    forward = "z = Line(self.slope * 2).run(x)\nreturn z + 1"
+    init = "self.line = Line(torch.ones(4, requires_grad=True))"
+    forward = "z = self.line.run(x)\nreturn z + 1"
     found = recorded(tmp_path, forward, [(3, 4), (5, 4)], before=before, init=init, gradients=True)
     assert "`self` is no module, and may hold what needs a gradient" in found.reasons
     model: Any = found.model()
     torch.compiler.reset()
     compiled: Any = torch.compile(model, backend="aot_eager")
     compiled(torch.ones(7, 4)).sum().backward()
-    assert torch.equal(grad_of(model.slope), torch.full((4,), 14.0))
+    assert torch.equal(grad_of(model.line.slopes[0]), torch.full((4,), 7.0))
 
 
 def test_a_result_that_is_written_later_has_its_gradient(tmp_path: Path) -> None:

@@ -12,20 +12,20 @@ import atexit
 import collections
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import random
 import re
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-_CALLS_KEPT = 6
-_EVENTS_KEPT = 300
-_DEEPEST = 3
-_LONGEST = 24
+_CALLS_KEPT, _EVENTS_KEPT = 6, 300
+_DEEPEST, _LONGEST = 3, 24
 _MODULES_LOOKED_AT = 300
 _READ_ALL = 2**18
 _UNCHANGING = (type(None), bool, int, float, str)
@@ -67,10 +67,12 @@ class _Function:
         ]
         given = [*node.args.posonlyargs, *node.args.args]
         self.owner = given[0].arg if given else ""
-        chains = {ast.unparse(each) for each in ast.walk(node) if isinstance(each, ast.Attribute) and _is_chain(each)}
-        self.chains = sorted(each for each in chains if each.startswith(f"{self.owner}."))
+        chains = {ast.unparse(each) for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+        self.chains = sorted(each for each in chains if re.fullmatch(rf"{self.owner}(\.\w+)+", each))
         self.facts: dict[str, int] = {}
         self._states: dict[Any, int] = {}
+        self._lasting: dict[int, tuple[Any, int]] = {}
+        self._counter = itertools.count()
         self.calls: list[list[Any]] = []
         self.entered = 0
         self.folder: str | None = None
@@ -78,6 +80,13 @@ class _Function:
     def number(self, fact: Any) -> int:
         """The number of a fact, the same one for equal facts."""
         return self.facts.setdefault(json.dumps(fact), len(self.facts))
+
+    def lasting(self, value: Any) -> int:
+        """The number of an object in all calls, without keeping it; -1 for what knows no weak references."""
+        known = self._lasting.get(id(value))
+        if (known is None or known[0]() is not value) and type(value).__weakrefoffset__:
+            known = self._lasting[id(value)] = weakref.ref(value), next(self._counter)
+        return known[1] if known is not None else -1
 
     def state(self, owner: Any) -> list[int]:
         """Numbers of an instance, of its attributes and buffers, and of its parameters, in all calls."""
@@ -108,12 +117,6 @@ class _Function:
             "facts": list(self.facts),
             "calls": [json.dumps(each) for each in self.calls],
         }
-
-
-def _is_chain(node: ast.expr) -> bool:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name)
 
 
 class Watcher:
@@ -149,9 +152,7 @@ class Watcher:
 
     def records(self) -> Iterator[dict[str, Any]]:
         """What is known of each function that was called."""
-        for function in self._functions.values():
-            if function.calls:
-                yield function.record()
+        yield from (each.record() for each in self._functions.values() if each.calls)
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> Tracer | None:
         code = frame.f_code
@@ -215,8 +216,7 @@ class _Call:
         owner = self._arguments.get(self._function.owner)
         if owner is not None:
             facts["@owner"] = self._function.number(["state", *self._function.state(owner)])
-        torch = sys.modules.get("torch")
-        grad = bool(torch.is_grad_enabled()) if torch is not None else False
+        grad = "torch" in sys.modules and sys.modules["torch"].is_grad_enabled()
         if event == "return":
             facts["@result"] = self._fact_number(argument)
         self._events.append([frame.f_lineno if event == "line" else 0, int(grad), facts])
@@ -273,7 +273,8 @@ class _Call:
         state = self._number("state", (_state(value), _drawn(value)))
         name, filled = f"{kind.__module__}.{kind.__qualname__}", bool(getattr(value, "__dict__", None))
         mode = bool(value.training) if torch is not None and isinstance(value, torch.nn.Module) else None
-        return ["object", name, self._identity(value), callable(value), trained, state, filled, mode]
+        lasting = self._function.lasting(value)
+        return ["object", name, self._identity(value), callable(value), trained, state, filled, mode, lasting]
 
     def _tensor(self, value: Any) -> list[Any]:
         torch = sys.modules["torch"]
@@ -282,11 +283,10 @@ class _Call:
             memory = self._number("memory", value.untyped_storage().data_ptr()) if value.numel() else -1
         except (RuntimeError, NotImplementedError):
             memory, plain = -1, False
-        version = self._number("content", _content(value))
-        dtype = str(value.dtype).removeprefix("torch.")
-        kind, grad = "tensor" if plain else "other tensor", bool(value.requires_grad)
-        sizes = [int(each) for each in value.shape]
-        return [kind, dtype, sizes, value.device.type, grad, memory, self._identity(value), version]
+        kind, dtype = "tensor" if plain else "other tensor", str(value.dtype).removeprefix("torch.")
+        sizes, numbers = [int(each) for each in value.shape], (memory, self._identity(value))
+        version, grad = self._number("content", _content(value)), bool(value.requires_grad)
+        return [kind, dtype, sizes, value.device.type, grad, *numbers, version]
 
 
 def _content(value: Any) -> tuple[int, int]:

@@ -11,6 +11,9 @@ from graphmend_codemod.rules.proofs.outlining.recorded.sizes import Given
 _PLAIN = frozenset({"int", "float", "str", "constant", "dtype", "device"})
 _IDENTITY = {TENSOR: 6, "other tensor": 6, ARRAY: 4, "list": 2, "object": 2}
 """Where facts have the number of the object."""
+_CONTAINERS = ("builtins.dict", "builtins.set", "builtins.list", "builtins.tuple", "collections.")
+"""Objects of which Dynamo makes others where they become constants of the graph: it refuses them, or takes a copy."""
+_FUNCTIONS = frozenset({"builtins.function", "builtins.method", "functools.partial"})
 CHANGING = frozenset({ARRAY, "list", "object"})
 MEMORY = {TENSOR: 5, ARRAY: 3}
 """Where facts have the number of the memory."""
@@ -53,6 +56,8 @@ def check_given(given: Given) -> None:
     elif given.kind == "object" and any(str(each[1]).startswith("numpy.") for each in given.facts):
         # Dynamo would hand the operator the value of the first call.
         raise KeptObject(f"`{given.text}` was a number of NumPy's", before=True)
+    elif given.kind == "object" and any(str(each[1]).startswith(_CONTAINERS) for each in given.facts):
+        raise KeptObject(f"`{given.text}` is a container that an operator cannot take", before=True)
     elif given.kind == "other tensor":
         raise NotProven(f"`{given.text}` is a tensor of a class or layout of its own")
 
@@ -77,6 +82,14 @@ def identity_of(fact: Fact) -> tuple[object, ...]:
     """The same for facts of one and the same object, by whatever name; for what nothing changes, the fact itself."""
     place = _IDENTITY.get(fact[0])
     return (fact[0], fact[place]) if place is not None else (fact[0], str(fact))
+
+
+def is_new_each_time(given: Given) -> bool:
+    """True for an object that no two calls had: a graph with an operator that reads one is for that object alone."""
+    facts = given.facts if given.kind == "object" else ()
+    plain = [each for each in facts if each[7] is None and each[1] not in _FUNCTIONS]
+    lasting = {each[8] for each in plain if len(each) > 8}  # a trace of before has no such numbers
+    return -1 not in lasting and len(lasting) == len(facts) > 1
 
 
 def _leaves(fact: Fact) -> Iterator[Fact]:

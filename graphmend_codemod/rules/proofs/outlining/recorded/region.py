@@ -22,6 +22,7 @@ from graphmend_codemod.rules.proofs.outlining.recorded.facts import (
     check_result,
     check_settled,
     identity_of,
+    is_new_each_time,
     tensors_of,
 )
 from graphmend_codemod.rules.proofs.outlining.recorded.moments import (
@@ -33,6 +34,7 @@ from graphmend_codemod.rules.proofs.outlining.recorded.moments import (
     observations,
     owner_changes,
 )
+from graphmend_codemod.rules.proofs.outlining.recorded.pending import check_settled_before
 from graphmend_codemod.rules.proofs.outlining.recorded.sizes import Given
 from graphmend_codemod.rules.proofs.outlining.settled_globals import demand_unchanged
 
@@ -127,6 +129,9 @@ class Region:
                 entry = {identity_of(one): one for one in each.entry.held.values()}
                 if given.kind == "object" and entry.get(identity_of(fact), fact) != fact:
                     raise NotProven(f"`{given.text}` changed before it in the recorded run")
+            if is_new_each_time(given):
+                raise NotProven(f"`{given.text}` was another object at each call: the graph would be compiled for each")
+        check_settled_before(self.site, self.statements, {each.text for each in self.given if each.kind == "object"})
 
     def _stored(self) -> dict[str, None]:
         found: dict[str, tuple[int, int]] = {}

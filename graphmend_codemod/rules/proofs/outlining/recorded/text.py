@@ -127,7 +127,10 @@ class _Text:
 
     def _code(self, decorator: str, given: Sequence[str]) -> str:
         arrays = [each.text for each in self._region.given if each.kind == ARRAY]
-        made = [f"{self._operator}_results", str(len(self._results)), *([f"{self._operator}_held"] * bool(self._held))]
+        forms = [_form_of(each.facts[0]) for each in self._region.results]
+        form = forms[0] if self._region.returns else f"[{', '.join(forms)}]"
+        made = [f"{self._operator}_results", str(len(self._results)), f'"{form}"']
+        made += [f"{self._operator}_held"] * bool(self._held)
         lines = [
             f"@{decorator}({', '.join(made)})",
             f"def {self._operator}({', '.join(given)}):",
@@ -269,6 +272,14 @@ def _put_together(fact: Fact, found: Iterator[str]) -> str:
     if fact[0] == "list":
         return f"[{', '.join(inner)}]"
     return tuple_of(inner)
+
+
+def _form_of(fact: Fact) -> str:
+    """How a result is put together, as the operator compares it: `[tensor, None]`."""
+    if fact[0] in ("list", "tuple"):
+        inner = ", ".join(map(_form_of, fact[1]))
+        return f"[{inner}]" if fact[0] == "list" else f"({inner})"
+    return fact[0] if fact[0] in (TENSOR, ARRAY) else "None"
 
 
 def _dtype(name: str) -> str:

@@ -7,7 +7,7 @@ def _fits_arrays(*given) -> bool:
     """True if an operator can take what is given: known while tracing."""
     plain = (int, float, bool, type(None))
     return all(
-        (type(each) is torch.Tensor and not each.requires_grad and not each.is_meta)
+        (type(each) is torch.Tensor and not each.requires_grad and each.device.type != "meta")
         or type(each) in plain
         or (type(each) in (list, tuple) and all(type(one) is int for one in each))
         for each in given

@@ -24,7 +24,7 @@ def _assignment_in_graph(cost_matrix, maximize=False):
     from scipy.optimize import linear_sum_assignment
 
     cost = torch.from_numpy(cost_matrix) if isinstance(cost_matrix, numpy.ndarray) else cost_matrix
-    plain = type(cost) is torch.Tensor and not cost.requires_grad and not cost.is_meta and cost.device.type == "cpu"
+    plain = type(cost) is torch.Tensor and not cost.requires_grad and cost.device.type == "cpu"
     if not plain or cost.dim() != 2 or type(maximize) is not bool:
         return linear_sum_assignment(cost_matrix, maximize)
     rows, columns = _assignment_as_operator(cost, maximize)

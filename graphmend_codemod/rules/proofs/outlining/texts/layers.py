@@ -309,7 +309,7 @@ def _number_of_layer(owner: torch.nn.Module, name: str, attribute: str):
 
 def _fits_recurrent(owner: torch.nn.Module, name: str, kind: type, x, *others) -> bool:
     """True if an operator can run the recurrent layer `name` on what is made of `x` and others: known while tracing."""
-    if not isinstance(x, torch.Tensor) or x.is_meta or torch.is_autocast_enabled(x.device.type):
+    if not isinstance(x, torch.Tensor) or x.device.type == "meta" or torch.is_autocast_enabled(x.device.type):
         return False  # a packed sequence, no data, or results of another dtype
     return _is_recurrent(owner, name, kind, x.device.type) and _fits_an_operator(owner, (name,), x, *others)
 

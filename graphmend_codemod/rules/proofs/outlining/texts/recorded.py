@@ -10,7 +10,7 @@ from graphmend_codemod.rules.proofs.outlining.texts.parts import PUT_TOGETHER, T
 LIKE = '''\
 def _is_like_recorded(x, dtype, rank: int, device: str) -> bool:
     """True for a tensor like those of a recorded run: known while tracing."""
-    plain = type(x) in (torch.Tensor, torch.nn.Parameter) and not x.is_meta and not torch.compiler.is_exporting()
+    plain = type(x) in (torch.Tensor, torch.nn.Parameter) and not torch.compiler.is_exporting()
     plain = plain and torch.autograd.forward_ad._current_level < 0  # an operator would drop forward-mode derivatives
     return plain and x.dtype == dtype and x.dim() == rank and x.device.type == device'''
 
@@ -36,16 +36,17 @@ def _is_array_like_recorded(x, dtype, rank: int) -> bool:
 
 OPERATOR = (
     '''\
-def _recorded_operator(results, count: int):  #: !gradient
-def _recorded_operator(results, count: int, held=None):  #: gradient
+def _recorded_operator(results, count: int, form: str):  #: !gradient
+def _recorded_operator(results, count: int, form: str, held=None):  #: gradient
     """Make `code(*given)` one operator for torch.compile, which does not look inside.
 
     `results(*given)` has the sizes, dtype and device of each of `count` results, as the calls of a recorded run had
-    them; a word stands for a size that only the data tells. Results that are other than that raise an error.
+    them; a word stands for a size that only the data tells. `form` tells how they are put together. Results that are
+    other than that raise an error, and so does a change of what is given.
     The operator counts its calls, so that none is left out, no two are merged, and they stay in order.  #: !gradient
     A gradient runs `code` again. `held(*given)` are the parameters in what is given.  #: gradient
     """
-    import contextlib  #: draws
+    import contextlib
     import itertools
     import random  #: draws
     import struct  #: draws
@@ -103,21 +104,60 @@ def _recorded_operator(results, count: int, held=None):  #: gradient
             start, begin = one.data_ptr(), other.data_ptr()
             return start < begin + other.nbytes() and begin < start + one.nbytes()
 
-        def call(tensors, sizes, floats, form, number, autocast):
-            versions = [0 if each.is_inference() else each._version for each in tensors]
+        def form_of(found):
+            if type(found) in (list, tuple):
+                inner = ", ".join(map(form_of, found))
+                return f"[{inner}]" if type(found) is list else f"({inner})"
+            if found is None or isinstance(found, torch.Tensor):
+                return "None" if found is None else "tensor"
+            return "array" if hasattr(found, "__array__") else type(found).__name__
+
+        def version(each):
+            return 0 if each.is_inference() else each._version
+
+        def state_of(given):  # what changes where the code writes into what is given
+            found = []
+            for each in given:
+                held = each if type(each) is list else getattr(each, "__dict__", {}).values()
+                found += map(id, held)
+                found += map(version, each.buffers() if isinstance(each, torch.nn.Module) else [])
+                found += [version(one) for one in held if isinstance(one, torch.Tensor)]
+                found += [len(one) for one in held if type(one) in (list, dict, set)]
+            return found
+
+        @contextlib.contextmanager
+        def autograd():  # an operator runs without it
+            with torch._C._PreserveDispatchKeyGuard(), torch.enable_grad():
+                for key in (torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView):
+                    torch._C._dispatch_tls_set_dispatch_key_excluded(key, False)
+                yield
+
+        def call(tensors, sizes, floats, way, number, autocast):  #: gradient
+        def call(tensors, sizes, floats, way, number, autocast, leaves):  #: !gradient
+            versions = [version(each) for each in tensors]
             apart, known = [], set()
             for each in tensors:  # Inductor may hand over one tensor for several that are equal
                 apart.append(each.detach() if id(each) in known else each)
                 known.add(id(each))
-            given = list(unpacked(apart, sizes, floats, form, number))
+            if leaves is not None:  #: !gradient
+                apart = [each.detach().requires_grad_(n in leaves) for n, each in enumerate(tensors)]  #: !gradient
+            given = list(unpacked(apart, sizes, floats, way, number))
+            state = state_of(given)
             run = torch.compiler.disable(code)  # where the graph broke at the operator, Dynamo would go on inside of it
             with around(tensors, autocast):
-                found = [each for each in flat(run(*given)) if each is not None]
+                with autograd() if leaves is not None else contextlib.nullcontext():  #: !gradient
+                    found = run(*given)  #: !gradient
+                needed = any(each.requires_grad for each in flat(found) if isinstance(each, torch.Tensor))  #: !gradient
+                found = run(*given)  #: gradient
+                made = form_of(found)
+                found = [each for each in flat(found) if each is not None]
                 found = [torch.as_tensor(each) if hasattr(each, "__array__") else each for each in found]
                 wanted = list(results(*given))
             where = f"{__name__}.{code.__name__}, which torch.compile calls as one operator,"
-            if len(found) != len(wanted):
-                raise RuntimeError(f"{where} gave {len(found)} tensors, and {len(wanted)} in the recorded run")
+            if made != form:
+                raise RuntimeError(f"{where} gave {made}, and {form} in the recorded run")
+            if needed:  #: !gradient
+                raise RuntimeError(f"{where} gave what needs a gradient, and not in the recorded run")  #: !gradient
             for each, (sizes, dtype, device) in zip(found, wanted):
                 if not promised(each, sizes, dtype, torch.device(device)):
                     was = f"{each.dtype} of {list(each.shape)}" if isinstance(each, torch.Tensor) else type(each)
@@ -126,7 +166,7 @@ def _recorded_operator(results, count: int, held=None):  #: gradient
                 raise RuntimeError(f"{where} returned the memory of an argument, which it did not in the recorded run")
             if any(shared(each, other) for n, each in enumerate(found) for other in found[:n]):
                 raise RuntimeError(f"{where} returned one memory twice, which it did not in the recorded run")
-            if versions != [0 if each.is_inference() else each._version for each in tensors]:
+            if versions != [version(each) for each in tensors] or state != state_of(given):
                 raise RuntimeError(f"{where} wrote into an argument, which it did not in the recorded run")
             return found
 
@@ -167,11 +207,13 @@ def _recorded_operator(results, count: int, held=None):  #: gradient
             return as_returned(list(separate(call(*given))))
 
         def fake_counted(calls, *given):
-            return as_returned(fake(*given))
+            return as_returned(fake(*given[:6]))
 
         taken = "Tensor[] tensors, SymInt[] sizes, float[] floats, int[] form, int number, ScalarType? autocast"
         returned = f"({', '.join(['Tensor'] * count)})" if count != 1 else "Tensor"
-        forward = define(name, f"(Tensor(a!) calls, {taken}) -> {returned}", run_counted, fake_counted)
+        counting = f"(Tensor(a!) calls, {taken}) -> {returned}"  #: gradient
+        counting = f"(Tensor(a!) calls, {taken}, int[]? leaves) -> {returned}"  #: !gradient
+        forward = define(name, counting, run_counted, fake_counted)
 {gradient}
         def outlined(*given):
             tensors, *rest = packed(given)
@@ -181,6 +223,8 @@ def _recorded_operator(results, count: int, held=None):  #: gradient
             if torch.is_grad_enabled() and any(each.requires_grad for each in tensors + inside):  #: gradient
                 found = trained((tensors + inside)[0], tensors + inside, *rest)[0]  #: gradient
                 return found[0] if count == 1 else tuple(found)  #: gradient
+            leaves = [n for n, each in enumerate(tensors) if each.requires_grad]  #: !gradient
+            rest.append(leaves if torch.is_grad_enabled() else None)  #: !gradient
             return forward(calls, [each.detach() for each in tensors], *rest)
 
         return outlined
@@ -232,9 +276,7 @@ GRADIENT = """
                 for state in states[3:]:  #: draws
                 for state in states[1:]:  #: !draws
                     torch.get_device_module(device).set_rng_state(state, device)
-                with torch._C._PreserveDispatchKeyGuard(), torch.enable_grad():  # an operator runs without autograd
-                    for key in (torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView):
-                        torch._C._dispatch_tls_set_dispatch_key_excluded(key, False)
+                with autograd():
                     own = list(held(*unpacked(tensors, sizes, floats, form, number))) if held is not None else []
                     given = tensors[: len(tensors) - len(own)]
                     given = [each.detach().requires_grad_(place in wanted) for place, each in enumerate(given)]

@@ -10,7 +10,7 @@ def _fits_an_update(owner, tensors: tuple, others: tuple, *given) -> bool:
     found = [*held, *(each for each in given if type(each) in tensor)]
     if torch.autograd.forward_ad._current_level >= 0:
         return False  # an operator would drop forward-mode derivatives
-    if torch.compiler.is_exporting() or not all(type(each) in tensor and not each.is_meta for each in found):
+    if torch.compiler.is_exporting() or not all(type(each) in tensor and each.device.type != "meta" for each in found):
         return False  # the operator finds the module by a number, which no other process knows, and needs data
     if sum(each.numel() for each in held) > (2**18 if held[0].device.type == "cpu" else 2**24):
         return False  # it copies what it changes, which takes longer than a graph break

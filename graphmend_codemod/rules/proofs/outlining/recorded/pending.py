@@ -1,0 +1,102 @@
+"""Whether an object may change in a graph before an operator reads it.
+
+While Dynamo traces, what it changes in an object, and what the graph writes into a tensor of one, becomes real when the
+graph has run: an operator in that graph reads what was before. A recorded run shows such a change only where one of its
+calls got there, so a change under a condition that no call met is looked for in the source.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Collection, Iterator, Sequence
+
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
+from graphmend_codemod.analysis.patterns import all_given, is_name, last_name, root_of
+from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory
+
+_SETS = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"})
+_DEEPEST = 4
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+def check_settled_before(site: Site, statements: Sequence[ast.stmt], objects: Collection[str]) -> None:
+    """NotProven where an object that the statements read may be changed in compiled code before them."""
+    calls, node = calls_in(site.source.text), site.evaluator.scope.node
+    function = calls.at(node.lineno)
+    if function is None or function.node.name != node.name:
+        return
+    memory, own = ModuleMemory(site, calls), site.evaluator.scope.self_name
+    inside = range(statements[0].lineno, (statements[-1].end_lineno or statements[-1].lineno) + 1)
+    if own is not None and own in objects:
+        for each in _run_around(calls, function, inside):
+            _demand_no_change(memory, each, own, inside)
+    looped = any(isinstance(each, _LOOPS) for each in site.place.parents)
+    without = inside if looped else range(inside.start, sys.maxsize)
+    for name in objects:
+        if name != own:
+            _demand_no_change(memory, function, name, without)
+
+
+def _run_around(calls: ModuleCalls, function: Definition, inside: range) -> Iterator[Definition]:
+    """The methods of the instance that may run in a graph with a function of it, outside of some lines."""
+    every = [each for each in calls.definitions.values() if each.node.name != "__init__"]
+    own = [each for each in every if each.owner and calls.related(each.owner, function.owner)]
+    waiting = [function]
+    for each in waiting:  # and what calls it, as long as there is more
+        waiting += [caller for caller, _ in calls.possible_callers(each) if caller not in waiting]
+    seen = {each.key for each in waiting}
+    while waiting:
+        current = waiting.pop()
+        if current in own:
+            yield current
+        for part in walk(current.node):
+            callee = calls.callee(current, part) if isinstance(part, ast.Call) and part.lineno not in inside else None
+            if callee is not None and callee.key not in seen:
+                seen.add(callee.key)
+                waiting.append(callee)
+
+
+def _demand_no_change(memory: ModuleMemory, function: Definition, name: str, without: range) -> None:
+    for part in _changing(memory, function, name):
+        if getattr(part, "lineno", 0) not in without:
+            reason = f"`{short(part)}` may change `{name}` in the same graph, and an operator would see what was before"
+            raise NotProven(reason)
+
+
+def _changing(memory: ModuleMemory, function: Definition, name: str, depth: int = 0) -> Iterator[ast.AST]:
+    """What gives an object another attribute, or writes into a tensor of it."""
+    for part in walk(function.node):
+        if isinstance(part, (ast.Attribute, ast.Subscript)):
+            if root_of(part) == name and not isinstance(part.ctx, ast.Load):
+                yield part
+        elif isinstance(part, ast.Call) and any(is_name(each, name) for each in all_given(part)):
+            sets = last_name(part.func) in _SETS
+            if sets or _hands_to_change(memory, function, part, name, depth):
+                yield part
+    for part, written in memory.writes(function):
+        plain = isinstance(part, ast.Call) and is_name(part.func, name)
+        if not plain and any(
+            each == name or each.startswith(f"{name}.") for each in _aliased(memory, function, written)
+        ):
+            yield part
+
+
+def _hands_to_change(memory: ModuleMemory, function: Definition, call: ast.Call, name: str, depth: int) -> bool:
+    """True for `fill(cache, x)`, where a function of the file sets an attribute of what it gets."""
+    callee = memory.calls.callee(function, call)
+    given = callee.arguments(call).items() if callee is not None and depth < _DEEPEST else ()
+    names = (parameter for parameter, each in given if is_name(each, name))
+    return callee is not None and any(
+        next(_changing(memory, callee, each, depth + 1), None) is not None for each in names
+    )
+
+
+def _aliased(memory: ModuleMemory, function: Definition, names: Collection[str]) -> set[str]:
+    """Some names, with those of which they are another name or a view: `self.mean` for `mean = self.mean`."""
+    links = [each for each in memory.links(function) if not isinstance(getattr(each[0], "value", None), ast.Call)]
+    return memory.connected(function, links, names)
