@@ -186,7 +186,7 @@ class Flow:
             return
         for element in target.elts:
             if value.kind is ValueKind.TENSOR:
-                self._bind(element, self.evaluator.names.tensor(value.dtype, grad=value.grad), env)
+                self._bind(element, self.evaluator.names.tensor(value.dtype, grad=value.grad, hint=value.hint), env)
             elif value.is_python and value.origin in (Origin.SHAPE, Origin.CONFIG):
                 self._bind(element, python(value.origin), env)
             else:
@@ -323,7 +323,9 @@ class Flow:
             if value is None or (before is not None and value == before.env.get(name)):
                 continue
             if value.kind is ValueKind.TENSOR:
-                new = self.evaluator.names.tensor(value.dtype, optional=value.optional, grad=value.grad)
+                new = self.evaluator.names.tensor(
+                    value.dtype, optional=value.optional, grad=value.grad, hint=value.hint
+                )
                 env[name] = new._replace(fresh=value.fresh and value.token not in merged.leaked)
             elif before is None:
                 env[name] = value._replace(truth=None, elements=None)

@@ -15,7 +15,7 @@ def element_of(evaluator: Evaluator, node: ast.expr, env: Env) -> Value:
     """An element of what a `for` loop iterates over."""
     iterated = evaluator.value(node, env)
     if iterated.kind is ValueKind.TENSOR:
-        return evaluator.names.tensor(iterated.dtype, grad=iterated.grad)
+        return evaluator.names.tensor(iterated.dtype, grad=iterated.grad, hint=iterated.hint)
     called = evaluator.resolve(node.func, env) if isinstance(node, ast.Call) else None
     if isinstance(node, ast.Call) and called in _LOCKSTEP:
         return _in_step(evaluator, node, env)
@@ -32,7 +32,7 @@ def _in_step(evaluator: Evaluator, call: ast.Call, env: Env) -> Value:
         if isinstance(each, ast.Call) and evaluator.resolve(each.func, env) in _LOCKSTEP:
             parts.append(_in_step(evaluator, each, env))
         elif value.kind is ValueKind.TENSOR:
-            parts.append(evaluator.names.tensor(value.dtype, grad=value.grad))
+            parts.append(evaluator.names.tensor(value.dtype, grad=value.grad, hint=value.hint))
         else:
             parts.append(UNKNOWN)
     if evaluator.resolve(call.func, env) == "builtins.enumerate":

@@ -110,8 +110,9 @@ def is_no_tensor(node: ast.AST, name: str) -> bool:
         return is_name(node.value, name) and isinstance(index, ast.Constant) and isinstance(index.value, str)
     if isinstance(node, ast.Call):
         called = node.func
-        asked = isinstance(called, ast.Name) and called.id in {
+        asked = (called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")) in {
             "isinstance",
+            "is_tensor",
             "range",
             "len",
             "list",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphmend_codemod.analysis import aliasing, torch_api
@@ -13,6 +13,7 @@ from graphmend_codemod.analysis.scope import NODE_FIELDS, put_children, walk
 from graphmend_codemod.analysis.values import (
     FLOATING,
     NONE,
+    UNKNOWN,
     Origin,
     Value,
     ValueKind,
@@ -22,6 +23,9 @@ from graphmend_codemod.analysis.values import (
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.interpreter import Env, Evaluator
+
+_NO_TENSORS = ("builtins.", "numpy.", "collections.")
+"""Where no class of tensors comes from."""
 
 
 def _key(evaluator: Evaluator, node: ast.expr) -> str | None:
@@ -43,8 +47,8 @@ def narrow(evaluator: Evaluator, test: ast.expr, truth: bool, env: Env) -> None:
                 narrow(evaluator, operand, truth, env)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1:
         _narrow_compare(evaluator, test, truth, env)
-    elif isinstance(test, ast.Call) and truth:
-        _narrow_call(evaluator, test, env)
+    elif isinstance(test, ast.Call):
+        _narrow_call(evaluator, test, truth, env)
     elif truth and (key := _key(evaluator, test)) is not None:
         value = env.get(key)
         if value is not None and value.optional:
@@ -106,20 +110,36 @@ def rename_dtype(env: Env, old: str, new: str) -> None:
             env[name] = value._replace(dtype=new, grad=value.grad and (is_floating_dtype(new)))
 
 
-def _narrow_call(evaluator: Evaluator, test: ast.Call, env: Env) -> None:
+def _narrow_call(evaluator: Evaluator, test: ast.Call, truth: bool, env: Env) -> None:
     qualified = evaluator.resolve(test.func, env)
     if qualified in {"builtins.isinstance", "torch.is_tensor"} and test.args:
         key = _key(evaluator, test.args[0])
-        tensor = qualified == "torch.is_tensor" or (
-            len(test.args) == 2 and evaluator.resolve(test.args[1], env) == "torch.Tensor"
-        )
-        if key is not None and tensor:
+        classes = [] if qualified == "torch.is_tensor" else _classes(evaluator, test.args[1:], env)
+        tensor = not classes or classes == ["torch.Tensor"]
+        if key is not None and tensor and truth:
             _become_tensor(evaluator, key, env)
+        elif key is not None and (tensor or (truth and all(each.startswith(_NO_TENSORS) for each in classes))):
+            _is_no_tensor(key, env)
+    if not truth:
+        return
     floating = qualified == "torch.is_floating_point" and test.args
     if isinstance(test.func, ast.Attribute) and test.func.attr == "is_floating_point" and not test.args:
         _mark_floating(evaluator, test.func.value, env)
     elif floating:
         _mark_floating(evaluator, test.args[0], env)
+
+
+def _classes(evaluator: Evaluator, given: Sequence[ast.expr], env: Env) -> list[str]:
+    """The full names of the classes that `isinstance(x, *given)` asks for, empty for one that is not known."""
+    found = [part for each in given for part in (each.elts if isinstance(each, ast.Tuple) else [each])]
+    return [evaluator.resolve(each, env) or "" for each in found] or [""]
+
+
+def _is_no_tensor(key: str, env: Env) -> None:
+    """Whatever a hint says: what is known for certain stays, as no such arm runs then."""
+    value = env.get(key)
+    if value is not None and value.kind is ValueKind.TENSOR and value.hint:
+        env[key] = UNKNOWN
 
 
 def _mark_floating(evaluator: Evaluator, tensor: ast.expr, env: Env) -> None:

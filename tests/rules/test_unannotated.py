@@ -98,3 +98,34 @@ def test_a_layer_s_result_is_named_and_self_is_not_annotated() -> None:
     reasons = [each.declined or "" for each in checked(model("n = self.part(x).max().item()\nx = x * n")).findings]
     assert any("assign it to an annotated variable" in each for each in reasons), reasons
     assert not any("annotate `self" in each for each in reasons)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "first, second = x\nif first != 3:\n    raise ValueError('size')",
+        "for first in x:\n    if first != 3:\n        raise ValueError('size')",
+        "for _, first in enumerate(x):\n    if first != 3:\n        raise ValueError('size')",
+        "first = x[0]\nfor _ in range(2):\n    first = first + 0\nif first != 3:\n    raise ValueError('size')",
+    ],
+)
+def test_what_is_taken_out_of_a_guess_is_a_guess(body: str) -> None:
+    source = model(f"{body}\nif mask is not None:\n    x = x.argmax()")
+    after, _ = fixed(source)
+    assert after == source or "isinstance(first, torch.Tensor)" in after
+    assert "torch._assert_async" in after
+    behaves(source, after, ["((3, 3),)", "(torch.tensor([3.0, 3.0]),)"])
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "isinstance(x, dict)",
+        "isinstance(x, (list, tuple))",
+        "not torch.is_tensor(x)",
+        "not isinstance(x, torch.Tensor)",
+    ],
+)
+def test_what_is_asked_for_another_class_is_no_tensor(test: str) -> None:
+    body = f"if {test}:\n    first = x[0]\n    if first != 3:\n        raise ValueError('size')\nelse:\n    x.argmax()"
+    assert fixed(model(body))[0] == model(body)
