@@ -281,6 +281,20 @@ def test_what_only_others_call_is_told_from_what_a_module_calls(tmp_path: Path) 
     assert found == {"A.forward": False, "step": False, "both": False, "solve": False, "noted": True}
 
 
+def test_scripts_are_not_traced(tmp_path: Path) -> None:
+    part = """
+        import torch
+        def loaded(x: torch.Tensor, path): return torch.load(path) + x
+        def written(x: torch.Tensor, path):
+            with open(path) as file: file.write(str(x))
+        def trained(x: torch.Tensor, optimizer): optimizer.zero_grad()
+        def computed(x: torch.Tensor): return x.exp()
+        def moved(x): return torch.zeros(x.shape, device=x.device)
+        def main(arguments): return torch.ones(arguments.size_of, device=arguments.device)
+    """
+    assert reached_names(tmp_path, {"lib/__init__.py": "", "lib/part.py": part}) == {"computed", "moved"}
+
+
 def test_forward_of_a_class_with_a_base_of_another_library_is_traced(tmp_path: Path) -> None:
     found = in_module(
         tmp_path,

@@ -131,17 +131,24 @@ COUNT = "t.sum()"
 TENSORS = "t"
 """How a summary notes that a function takes tensors, as far as one can tell."""
 _OF_TENSORS = (
-    "clone", "contiguous", "detach", "device", "dim", "expand", "expand_as", "gather", "index_select", "logsumexp",
+    "clone", "contiguous", "detach", "dim", "expand", "expand_as", "gather", "index_select", "logsumexp",
     "masked_fill", "masked_select", "new_zeros", "numel", "permute", "requires_grad", "scatter", "sigmoid", "size",
     "softmax", "type_as", "unbind", "unsqueeze", "view_as",
 )  # fmt: skip
 """What nothing but a tensor has, of Python's own types and of NumPy's."""
+_BESIDE_DEVICE = ("dtype", "ndim", "shape")
+"""What a tensor is asked for besides its `device`, which the arguments of a script have as well."""
 TAKE_TENSORS = frozenset(
     """abs amax amin argmax argmin argsort bmm ceil clamp cos cumsum diff exp flip floor gather index_select isnan log
     log1p logsumexp matmul max mean median min mm norm repeat_interleave roll round rsqrt sigmoid sign sin softmax sort
     sqrt square squeeze std stft sum tanh topk transpose tril triu unsqueeze var zeros_like ones_like""".split()
 )
 """Functions of torch whose first argument is a tensor; those of `torch.nn.functional` all are."""
+_OF_SCRIPTS = (
+    ".zero_grad", ".load_state_dict", ".state_dict", ".parse_args", ".manual_seed", ".load", ".save", ".dump",
+    ".savefig", ".imwrite", ".get_writer", ".makedirs",
+)  # fmt: skip
+"""What functions call that train models, or read and write files: they call compiled code, and are none themselves."""
 _TENSOR = re.compile(r"\bTensor\b")
 _PYTHON_CALLS = frozenset({"isinstance", "issubclass", "hasattr", "callable", "len", "type", "id", "str", "repr"})
 _AS_THEIR_ARGUMENTS = frozenset(
@@ -246,7 +253,14 @@ def takes_tensors(
                 return True
         elif name in given or any(f"{name}.{attribute}" in used for attribute in _OF_TENSORS):
             return True
+        elif f"{name}.device" in used and any(f"{name}.{attribute}" in used for attribute in _BESIDE_DEVICE):
+            return True
     return any(spelled in (":torch.Tensor", ":Tensor") and name in parameters for name, spelled in kinds)
+
+
+def is_of_a_script(calls: Collection[str]) -> bool:
+    """True for a function that trains models, or reads or writes files, by the dotted names that it calls."""
+    return any(spelled == "open" or spelled.endswith(_OF_SCRIPTS) for spelled in calls)
 
 
 _NEVER_OF_TENSORS = frozenset({ast.Is, ast.IsNot})

@@ -21,7 +21,8 @@ that are not known while tracing (a size would specialise the graph on it), and 
 as well, are left out all the same.
 
 A function that takes no tensors, and that nothing compiled in the project calls, keeps its messages: what a package
-merely offers to others (`load_image`, `save`) is called around their models more often than in them.
+merely offers to others (`load_image`, `save`) is called around their models more often than in them. Functions that
+train models, or read or write files, count as such.
 """
 
 from __future__ import annotations
