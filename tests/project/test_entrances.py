@@ -281,6 +281,20 @@ def test_what_only_others_call_is_told_from_what_a_module_calls(tmp_path: Path) 
     assert found == {"A.forward": False, "step": False, "both": False, "solve": False, "noted": True}
 
 
+def test_what_every_module_has_leads_nowhere_by_its_name(tmp_path: Path) -> None:
+    text = """
+        class Engine:
+            def train(self): return 1
+            def refine(self): return 2
+        class A(nn.Module):
+            def forward(self, x):
+                self.part.train()
+                self.part.refine()
+                return x
+        """
+    assert in_module(tmp_path, text) == {"A.forward", "Engine.refine"}
+
+
 def test_scripts_are_not_traced(tmp_path: Path) -> None:
     part = """
         import torch

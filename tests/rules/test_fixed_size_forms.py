@@ -169,6 +169,26 @@ def test_elements_of_which_one_is_written_are_left_together() -> None:
     assert "may write in place" in (found.declined or "")
 
 
+TABLE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, rows):
+        table = {}
+        for row in rows:
+            for j in range(1, len(row)):
+                table[row[j]] = float(row[0])
+        return table
+"""
+
+
+def test_a_dict_is_no_tensor() -> None:
+    assert fixed(TABLE)[0] == TABLE
+    assert fixed(TABLE.replace("{}", "made()"))[0] != TABLE
+
+
 def test_what_is_written_may_be_of_another_dtype() -> None:
     source = PAIRS.replace("found = value.new_zeros", "found = torch.zeros")
     after, _ = fixed(source)

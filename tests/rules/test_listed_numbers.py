@@ -220,3 +220,13 @@ def test_a_property_that_may_do_more_than_read_is_read_once() -> None:
     def forward""",
     )
     declined(source, "would be computed twice", select=SELECT)
+
+
+def test_linspace_takes_tensors_as_its_ends() -> None:
+    source = model("""
+bounds = torch.tensor([x.shape[0] for x in xs])
+return torch.linspace(bounds[0], bounds[1], 4)
+""")
+    assert fixed(source, select=SELECT)[0] == source
+    compiles(source, INPUTS)
+    assert fixed(source.replace("bounds[1], 4", "9, bounds[1]"), select=SELECT)[0] != source

@@ -251,11 +251,14 @@ def takes_tensors(
         if annotation:
             if "rray" not in annotation and _TENSOR.search(annotation):
                 return True
-        elif name in given or any(f"{name}.{attribute}" in used for attribute in _OF_TENSORS):
-            return True
-        elif f"{name}.device" in used and any(f"{name}.{attribute}" in used for attribute in _BESIDE_DEVICE):
+        elif name in given or _asked_as_a_tensor(name, used):
             return True
     return any(spelled in (":torch.Tensor", ":Tensor") and name in parameters for name, spelled in kinds)
+
+
+def _asked_as_a_tensor(name: str, used: Collection[str]) -> bool:
+    attributes = (*_OF_TENSORS, *(_BESIDE_DEVICE if f"{name}.device" in used else ()))
+    return any(f"{name}.{attribute}" in used for attribute in attributes)
 
 
 def is_of_a_script(calls: Collection[str]) -> bool:

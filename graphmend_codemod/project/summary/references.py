@@ -11,7 +11,13 @@ from typing import NamedTuple
 
 from graphmend_codemod.project.summary.assignments import types_of
 from graphmend_codemod.project.summary.body import Body, asks_history, chooses_by_mask, chooses_rows
-from graphmend_codemod.project.summary.candidates import COUNT, TENSORS, is_of_a_script, is_python_annotation, takes_tensors
+from graphmend_codemod.project.summary.candidates import (
+    COUNT,
+    TENSORS,
+    is_of_a_script,
+    is_python_annotation,
+    takes_tensors,
+)
 from graphmend_codemod.project.summary.check_functions import CHECKS
 from graphmend_codemod.project.summary.computing import COMPUTES, MAKES_OPERATOR, MARKS_CONSTANT
 from graphmend_codemod.project.summary.context_managers import PASSES_ON, SWALLOWS, THROUGH, catchers
@@ -85,9 +91,9 @@ def finish(pending: Pending, around: Around) -> FunctionSummary:
     for name, annotation in body.parameters.items():
         if annotation and name != body.own and not is_python_annotation(annotation):
             types.setdefault(name, []).append(f":{annotation}")
-    if not pending.outer and takes_tensors(body.parameters, body.reads | body.calls, body.given, body.types):
-        if not is_of_a_script(body.calls):
-            body.returned[TENSORS] = None
+    judged = not pending.outer and not is_of_a_script(body.calls)
+    if judged and takes_tensors(body.parameters, body.reads | body.calls, body.given, body.types):
+        body.returned[TENSORS] = None
     inner = {node.name for node in body.definitions if not isinstance(node, ast.ClassDef)}  # type: ignore[attr-defined]
     refs = _references(pending, around, types, inner)
     flags = (

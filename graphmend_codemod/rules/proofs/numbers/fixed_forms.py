@@ -26,6 +26,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
 from graphmend_codemod.rules.proofs.numbers.filled import filled
+from graphmend_codemod.rules.proofs.untraced.evidence import holds_no_tensor
 
 _READS = frozenset({"int", "float", "range"})
 OPERATORS = frozenset({"roll", "tolist", "repeat_interleave", "masked_select", "nonzero", "argwhere", *FILLS})
@@ -120,6 +121,8 @@ def _element(site: Site, statement: ast.stmt, node: ast.Subscript) -> FixedForm 
     chosen = [part for part in parts if _is_read(site, part)]
     others = [part for part in parts if part not in chosen]
     if len(chosen) != 1 or site.value(node.value).is_python or not all(map(is_basic, others)):
+        return None
+    if isinstance(node.value, ast.Name) and holds_no_tensor(site, node.value.id):
         return None
     index = chosen[0]
     if dotted(node.value) is None:

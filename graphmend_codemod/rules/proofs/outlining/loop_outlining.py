@@ -36,10 +36,9 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import (
 from graphmend_codemod.rules.proofs.outlining.loop_arguments import Arguments, made_before
 from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
 from graphmend_codemod.rules.proofs.outlining.settled_globals import demand_settled
-from graphmend_codemod.rules.proofs.outlining.shape_parts import is_container
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.calls import CALLS_IN_LOOPS
-from graphmend_codemod.rules.proofs.untraced.evidence import assigned, is_array
+from graphmend_codemod.rules.proofs.untraced.evidence import holds_no_tensor
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 
 _OTHER_WAYS = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
@@ -84,18 +83,12 @@ def found(site: Site, node: ast.For) -> Filling | None:
             name = root_of(part)
             if name is None or name in stored or name == own or not site.evaluator.scope.is_local(name):
                 continue
-            if not _holds_no_tensor(site, name):
+            if not holds_no_tensor(site, name):
                 filled[name] = None
         if isinstance(part, ast.Call) and _may_be_layer(site, part.func):
             return None
     cause = _cause(site, node) if filled else None
     return Filling(node, tuple(sorted(filled)), cause) if cause is not None else None
-
-
-def _holds_no_tensor(site: Site, name: str) -> bool:
-    """True for a local that only ever holds lists or dicts, or what functions of NumPy return."""
-    values = assigned(site, name)
-    return is_array(site, name) or (bool(values) and all(map(is_container, values)))
 
 
 def _may_be_layer(site: Site, function: ast.expr) -> bool:

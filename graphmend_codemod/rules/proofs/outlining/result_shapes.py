@@ -23,7 +23,6 @@ from graphmend_codemod.rules.proofs.outlining.shape_parts import (
     asks_tensor,
     assignments_in,
     head_of,
-    is_container,
     names_changed,
     names_filled,
     one_element,
@@ -31,6 +30,7 @@ from graphmend_codemod.rules.proofs.outlining.shape_parts import (
     reads_data,
     rebuilt,
 )
+from graphmend_codemod.rules.proofs.untraced.evidence import is_container
 
 _SIZED = torch_api.name_set("repeat expand view reshape narrow new_zeros new_ones new_empty new_full")
 _REDUCES = torch_api.name_set("sum mean prod any all max min amax amin std var norm median")

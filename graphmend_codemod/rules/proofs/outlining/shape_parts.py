@@ -53,15 +53,6 @@ def _written_or(node: ast.stmt, others: list[ast.expr]) -> set[str]:
     return {each.id for each in (*others, *(part.value for part in parts)) if isinstance(each, ast.Name)}
 
 
-def is_container(node: ast.expr) -> bool:
-    """True for what makes a list, dict or set of Python."""
-    made = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
-    if isinstance(node, ast.BinOp):
-        return is_container(node.left) or is_container(node.right)
-    called = node.func if isinstance(node, ast.Call) else None
-    return isinstance(node, made) or (isinstance(called, ast.Name) and called.id in {"list", "dict", "set", "sorted"})
-
-
 def reads_data(site: Site, node: ast.expr) -> bool:
     """True for `mask.sum().item() < 3`: the number is one of Python, but no tensor without data has it."""
     calls = [part for part in walk(node) if isinstance(part, ast.Call)]

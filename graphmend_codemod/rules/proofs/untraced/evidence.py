@@ -239,6 +239,21 @@ def is_array(site: Site, name: str) -> bool:
     return bool(values) and all(is_of_numpy(site, each) for each in values)
 
 
+def holds_no_tensor(site: Site, name: str) -> bool:
+    """True for a local that only ever holds lists or dicts, or what functions of NumPy return."""
+    values = assigned(site, name)
+    return is_array(site, name) or (bool(values) and all(map(is_container, values)))
+
+
+def is_container(node: ast.expr) -> bool:
+    """True for what makes a list, dict or set of Python."""
+    made = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+    if isinstance(node, ast.BinOp):
+        return is_container(node.left) or is_container(node.right)
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(node, made) or (isinstance(called, ast.Name) and called.id in {"list", "dict", "set", "sorted"})
+
+
 def is_of_numpy(site: Site, node: ast.expr) -> bool:
     """True for `np.f(x)`, and for its parts and what its methods return: `np.f(x).T`, `np.f(x).astype(int)`."""
     while isinstance(node, (ast.Call, ast.Attribute, ast.Subscript)):
