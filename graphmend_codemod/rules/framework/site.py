@@ -295,6 +295,9 @@ class Site(SiteText):
         if self.without_gradients and asks:
             # In front of what names what an earlier path of the same edit computed.
             conditions = [*conditions[: asks[0]], self.gradients_off, *conditions[asks[0] :]]
+        if self.gradients_off in conditions:  # what needs no gradient is settled
+            leaf = f"not ({self.torch}.is_grad_enabled() and "
+            conditions = [each for each in conditions if not each.startswith(leaf)]
         return super().header(word, conditions, negated=negated)
 
     @cached_property
