@@ -198,15 +198,23 @@ class Region:
         found: dict[str, None] = {}
         for given in self.given:
             if given.kind != "object" or not any(each[4] for each in given.facts if len(each) > 4):
-                if given.text == self.owner:  # no module: the attributes that are known
-                    found.update(self._attributes(given.text))
-                    if "" in found:
+                if given.text == self.owner:  # the attributes that are known
+                    attributes = self._attributes(given.text)
+                    if "" in attributes and not _is_module(given):
                         raise NotProven(f"`{given.text}` is no module, and may hold what needs a gradient")
+                    found.update(dict.fromkeys(filter(None, attributes)))
                 continue
             _check_traced(given.text, given.facts[0])
             attributes = self._attributes(given.text) if given.text == self.owner else {"": None}
             found.update({f"*{given.text}.parameters()": None} if "" in attributes else attributes)
         return list(found)
+
+    def hold_nothing(self) -> Iterator[str]:
+        """The modules that are given as a whole and held nothing that is trained."""
+        for given in self.given:
+            whole = given.text != self.owner or "" in self._attributes(given.text)
+            if whole and _is_module(given) and not any(each[4] for each in given.facts):
+                yield given.text
 
     def _attributes(self, owner: str) -> dict[str, None]:
         """The attributes that the statements read and that hold parameters; an empty one for all of the instance."""

@@ -47,6 +47,7 @@ class _Text:
         self._features = ("gradient", *["draws"] * draws) if self._gradient else ()
         objects = [each for each in region.given if each.kind == "object"]
         self._filled = [each.text for each in objects if all(fact[6] for fact in each.facts)]
+        self._untrained = list(region.hold_nothing()) if self._gradient else []
         self._promises = [self._promise(each) for each in self._results]
 
     def _check_gradient(self) -> None:
@@ -105,6 +106,8 @@ class _Text:
             yield Helper("_are_made", texts.MADE, shared=True)
         if any(len({each[4] for each in one.facts} | {0}) == 2 for one in self._region.modules()):
             yield Helper("_elements_of", texts.ELEMENTS, shared=True)
+        if self._untrained:
+            yield Helper("_holds_no_gradient", texts.UNTRAINED, shared=True)
         yield Helper("_is_like_recorded", texts.LIKE, shared=True, since="compiler.is_exporting")
         if any(each.kind == ARRAY for each in self._region.given):
             yield Helper("_is_array_like_recorded", texts.ARRAY_LIKE, shared=True)
@@ -190,6 +193,7 @@ class _Text:
         if self._filled:
             conditions.append(f"_are_made({', '.join(self._filled)})")
         conditions += [one for each in self._region.modules() for one in _module_like(each)]
+        conditions += [f"_holds_no_gradient({each})" for each in self._untrained]
         return [*conditions, *self._autocast(), *self._gradients()]
 
     def _fits(self, given: Sequence[str]) -> str:

@@ -26,6 +26,20 @@ def _elements_of(module) -> int:
     """How many numbers are in the parameters: another network may give results of other sizes."""
     return sum(each.numel() for each in module.parameters())'''
 
+UNTRAINED = '''\
+@torch.compiler.assume_constant_result
+def _holds_no_gradient(module) -> bool:
+    """True where no tensor that the attributes of a module hold needs a gradient."""
+    waiting, seen = [vars(each) for each in module.modules()], set()
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, torch.Tensor) and each.requires_grad:
+            return False
+        if isinstance(each, (dict, list, set, tuple)) and id(each) not in seen:
+            seen.add(id(each))
+            waiting.extend(each.values() if isinstance(each, dict) else each)
+    return True'''
+
 ARRAY_LIKE = '''\
 def _is_array_like_recorded(x, dtype, rank: int) -> bool:
     """True for an array like those of a recorded run: known while tracing."""
