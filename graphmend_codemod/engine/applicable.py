@@ -137,7 +137,7 @@ def _within_target(diagnostic: Diagnostic, site: Site) -> Diagnostic:
     settings = site.settings
     if diagnostic.edit is None or settings.target_torch is None:
         return diagnostic
-    newest = max(diagnostic.edit.needs, key=torch_api.SINCE.__getitem__, default=None)
+    newest = max(sorted(diagnostic.edit.needs), key=torch_api.SINCE.__getitem__, default=None)
     if newest is None or settings.target_torch >= torch_api.SINCE[newest]:
         return diagnostic
     if (asking := _asking_older_torch(diagnostic.edit, site)) is not None:

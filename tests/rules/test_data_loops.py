@@ -131,6 +131,7 @@ def outlined(source: str) -> Edit:
         ("y = y * torch.rand(1)", "may depend on data"),
         ("y = y * float(y.max())", "may depend on data"),
         ("y *= 0.9", "in place"),
+        ("y *= 0.9\n            x *= 0.9", "changes `x` in place"),  # the first of them, whatever the order of a set
         ("y = y * self.kernel.mean()", "reads `self`"),
         ("y = y * 0.9\n            last = y", "used after it"),
         ("y = y * 0.9\n            if len(y) > 3:\n                break", "left in its middle"),

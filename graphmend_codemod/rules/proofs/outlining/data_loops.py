@@ -75,7 +75,7 @@ def _check_effects(site: Site, loop: ast.While, names: list[str]) -> None:
     """NotProven where a round does more than compute tensors, or where torch.compile could not trace one."""
     args = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
     effects = FunctionEffects(site)
-    for name in effects.changed(ast.FunctionDef("loop", args, [loop], [])):
+    for name in sorted(effects.changed(ast.FunctionDef("loop", args, [loop], []))):
         raise NotProven(f"the loop changes `{name}` in place")
     todo: list[ast.stmt] = list(loop.body)
     seen: set[int] = set()
