@@ -152,6 +152,27 @@ def test_an_instance_that_a_caller_changed_first_is_left_alone(tmp_path: Path, w
     assert "in the same graph" in found.reasons, found.reasons
 
 
+@pytest.mark.parametrize(
+    "change", ["self.part.count += 1", "self.part.scale.mul_(2)", "part = self.part\n    part.count = 3"]
+)
+def test_an_instance_that_another_one_changed_first_is_left_alone(tmp_path: Path, change: str) -> None:
+    source = model_with(f"if rest:\n    {change}\nreturn self.part(x)", init="self.part = Part()").rstrip()
+    source += "\n\n\nclass Part(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    source += f"        {_INIT}\n{_METHODS}"
+    source += "\n    def forward(self, x):\n        y = self.solve(x)\n        return y + 1\n"
+    found = Recorded(tmp_path, source, calls_of(*_SHAPES), gradients=False)
+    assert found.after == found.before, found.after
+    assert "may change the instance in the same graph" in found.reasons, found.reasons
+
+
+@pytest.mark.parametrize("called", ["x * STATE['n']", "inner(x)"])
+def test_a_variable_of_the_file_that_no_recorded_call_changed_first_is_left_alone(tmp_path: Path, called: str) -> None:
+    before = f"STATE = {{'n': 1}}\ndef inner(x):\n    return x * STATE['n']\n{OUTSIDE.format('x', called)}"
+    found = recorded(tmp_path, "if rest:\n    STATE['n'] += 1\ny = outside(x)\nreturn y + 1", _SHAPES, before=before)
+    assert found.after == found.before, found.after
+    assert "`STATE` may change" in found.reasons, found.reasons
+
+
 def test_an_object_that_changes_behind_the_statement_is_no_reason(tmp_path: Path) -> None:
     source = _handed_on(_KEPT).replace("return y + 1", "if more:\n            kept.value = y\n        return y + 1")
     found = Recorded(

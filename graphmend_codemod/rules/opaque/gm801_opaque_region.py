@@ -100,12 +100,12 @@ what only happened to agree, is asked for in the header, so other calls break th
 what it gives with that and raises an error where it differs: in sizes, dtypes or how the results are put together, in
 whether one needs a gradient, or where it shares or changes what went in, buffers and attributes of an instance
 included. A tensor that is given by two names is one tensor in the operator, too, for code that asks `other is x`.
-Statements that changed the instance or an argument in the run, gave no tensors, or share memory with what
-went in are left alone, and so are those that read an instance or object which the source may change earlier in the same
-graph, under a condition that no recorded call met; an object that is another one at each call, for which the graph
-would be compiled each time; and dictionaries and sets. Statements behind one are taken in where it gives an object that
-no graph holds. A list that a loop fills is taken in with what makes it and what joins it (`parts = []`,
-`torch.cat(parts)`).
+Statements that changed the instance or an argument in the run, gave no tensors, or share memory with what went in are
+left alone, and so are those that read an instance, an object or a variable of the file which the source may change
+earlier in the same graph, under a condition that no recorded call met; an object that is another one at each call, for
+which the graph would be compiled each time; and dictionaries and sets. Statements behind one are taken in where it
+gives an object that no graph holds. A list that a loop fills is taken in with what makes it and what joins it
+(`parts = []`, `torch.cat(parts)`).
 
 **Recurrent layers.** `self.lstm(x)` and `self.lstm.num_layers` get a compile path, in which an operator runs the layer
 on what it is given, with its parameters as inputs. Compiled graphs hold these parameters themselves: after one is

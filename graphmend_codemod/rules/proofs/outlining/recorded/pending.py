@@ -12,12 +12,14 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
-from graphmend_codemod.analysis.patterns import all_given, is_name, last_name, root_of
+from graphmend_codemod.analysis.patterns import all_given, is_attribute, is_name, last_name, root_of
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory
+from graphmend_codemod.rules.proofs.outlining.settled_globals import demand_unchanged
 
 _SETS = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"})
 _DEEPEST = 4
@@ -32,9 +34,12 @@ def check_settled_before(site: Site, statements: Sequence[ast.stmt], objects: Co
         return
     memory, own = ModuleMemory(site, calls), site.evaluator.scope.self_name
     inside = range(statements[0].lineno, (statements[-1].end_lineno or statements[-1].lineno) + 1)
+    _demand_settled_globals(site, calls, function, inside)
     if own is not None and own in objects:
         for each in _run_around(calls, function, inside):
-            _demand_no_change(memory, each, own, inside)
+            if calls.related(each.owner, function.owner):
+                _demand_no_change(memory, each, own, inside)
+            _demand_no_change_outside(memory, each, function.owner)
     looped = any(isinstance(each, _LOOPS) for each in site.place.parents)
     without = inside if looped else range(inside.start, sys.maxsize)
     for name in objects:
@@ -43,22 +48,47 @@ def check_settled_before(site: Site, statements: Sequence[ast.stmt], objects: Co
 
 
 def _run_around(calls: ModuleCalls, function: Definition, inside: range) -> Iterator[Definition]:
-    """The methods of the instance that may run in a graph with a function of it, outside of some lines."""
-    every = [each for each in calls.definitions.values() if each.node.name != "__init__"]
-    own = [each for each in every if each.owner and calls.related(each.owner, function.owner)]
+    """The functions of the file that may run in a graph with one of them, outside of some lines of it."""
     waiting = [function]
     for each in waiting:  # and what calls it, as long as there is more
         waiting += [caller for caller, _ in calls.possible_callers(each) if caller not in waiting]
     seen = {each.key for each in waiting}
     while waiting:
         current = waiting.pop()
-        if current in own:
+        if current.node.name != "__init__":
             yield current
         for part in walk(current.node):
             callee = calls.callee(current, part) if isinstance(part, ast.Call) and part.lineno not in inside else None
             if callee is not None and callee.key not in seen:
                 seen.add(callee.key)
                 waiting.append(callee)
+
+
+def _demand_settled_globals(site: Site, calls: ModuleCalls, function: Definition, inside: range) -> None:
+    """NotProven where a function that the statements call reads a variable of the file that something changes."""
+    run = [part for part in walk(function.node) if isinstance(part, ast.Call) and part.lineno in inside]
+    waiting = [each for part in run if (each := calls.callee(function, part)) is not None]
+    for each in waiting:
+        bound = local_names(each.node)
+        for part in walk(each.node):
+            if isinstance(part, ast.Name) and part.id not in bound:
+                demand_unchanged(site, part.id)
+            callee = calls.callee(each, part) if isinstance(part, ast.Call) else None
+            waiting += [callee] if callee is not None and callee not in waiting else []
+
+
+def _demand_no_change_outside(memory: ModuleMemory, function: Definition, owner: str) -> None:
+    """NotProven for `self.part.count += 1` and `part.scale.mul_(2)`, where `part` may be the instance."""
+    every = [each for each in memory.calls.definitions.values() if memory.calls.related(each.owner, owner)]
+    read = {part.attr for each in every for part in walk(each.node) if is_attribute(part, "self")}
+    for part in walk(function.node):
+        written: ast.AST | None = part if not isinstance(getattr(part, "ctx", None), ast.Load) else None
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr.endswith("_"):
+            written = part.func.value
+        if isinstance(written, ast.Subscript):
+            written = written.value
+        if isinstance(written, ast.Attribute) and written.attr in read and not is_name(written.value, "self"):
+            raise NotProven(f"`{short(part)}` may change the instance in the same graph, before an operator reads it")
 
 
 def _demand_no_change(memory: ModuleMemory, function: Definition, name: str, without: range) -> None:
@@ -70,9 +100,10 @@ def _demand_no_change(memory: ModuleMemory, function: Definition, name: str, wit
 
 def _changing(memory: ModuleMemory, function: Definition, name: str, depth: int = 0) -> Iterator[ast.AST]:
     """What gives an object another attribute, or writes into a tensor of it."""
+    meant = {name, *_parts_of(function, name)}
     for part in walk(function.node):
         if isinstance(part, (ast.Attribute, ast.Subscript)):
-            if root_of(part) == name and not isinstance(part.ctx, ast.Load):
+            if root_of(part) in meant and not isinstance(part.ctx, ast.Load):
                 yield part
         elif isinstance(part, ast.Call) and any(is_name(each, name) for each in all_given(part)):
             sets = last_name(part.func) in _SETS
@@ -84,6 +115,12 @@ def _changing(memory: ModuleMemory, function: Definition, name: str, depth: int 
             each == name or each.startswith(f"{name}.") for each in _aliased(memory, function, written)
         ):
             yield part
+
+
+def _parts_of(function: Definition, name: str) -> set[str]:
+    """The names that hold what an object has: `part` for `part = self.part`."""
+    stores = (part for part in walk(function.node) if isinstance(part, ast.Assign) and root_of(part.value) == name)
+    return {target.id for store in stores for target in store.targets if isinstance(target, ast.Name)}
 
 
 def _hands_to_change(memory: ModuleMemory, function: Definition, call: ast.Call, name: str, depth: int) -> bool:
