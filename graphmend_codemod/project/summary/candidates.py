@@ -145,7 +145,7 @@ TAKE_TENSORS = frozenset(
 )
 """Functions of torch whose first argument is a tensor; those of `torch.nn.functional` all are."""
 _OF_SCRIPTS = (
-    ".zero_grad", ".load_state_dict", ".state_dict", ".parse_args", ".manual_seed", ".load", ".save", ".dump",
+    ".zero_grad", ".load_state_dict", ".state_dict", ".parse_args", ".load", ".save", ".dump",
     ".savefig", ".imwrite", ".get_writer", ".makedirs",
 )  # fmt: skip
 """What functions call that train models, or read and write files: they call compiled code, and are none themselves."""
