@@ -140,12 +140,22 @@ class _Narrow(SiteText):
         ["(each for each in first_of_the_long_names + second_of_the_long_names + third_of_the_long_names)"],
         ["not (first_of_the_long_names | second_of_the_long_names | third_of_the_long_names)"],
         ["f(first_of_the_long_names, second_of_the_long_names, (third_of_the_long_names)).flatten().sum()"],
+        ["z=first_of_the_long_names if second_of_the_long_names else third_of_the_long_names", "k=1"],
+        ["first_of_the_long_names if second_of_the_long_names else third_of_the_long_names", "1"],
+        ["(first_of_the_long_names) if not (second_of_the_long_names) else (third_of_the_long_names)"],
     ],
 )
 def test_a_broken_call_says_the_same(arguments: list[str]) -> None:
     call = _Narrow().call("f(", arguments)
     assert "\n" in call
     assert ast.dump(ast.parse(call)) == ast.dump(ast.parse(f"f({', '.join(arguments)})"))
+
+
+def test_a_conditional_expression_gets_a_line_for_each_part() -> None:
+    call = _Narrow().call(
+        "f(", ["z=first_of_the_long_names if second_of_the_long_names else third_of_the_long_names", "k=1"]
+    )
+    assert max(map(len, call.splitlines())) <= 60
 
 
 MASKED_LOSS = """

@@ -173,8 +173,8 @@ def line_of(site: Site, node: ast.stmt) -> str:
         pieces.append(site.text(each) if own else ast.get_source_segment(f"({text})", each) or "")
     broken = site.call(f"{targets}{pieces[0]}(", pieces[1:], deeper=1)
     first, _, rest = broken.partition("\n")
-    fits = not any(map(site.is_too_long, [site.indentation(1) + len(first), *map(len, rest.split("\n"))]))
-    return broken if fits else line
+    widest = max(site.indentation(1) + len(first), *map(len, rest.split("\n")))
+    return broken if not site.is_too_long(widest) or 2 * widest < len(line) else line
 
 
 def _given(call: ast.Call) -> list[ast.expr | ast.keyword]:

@@ -230,6 +230,8 @@ class SiteText:
                 return f"{self.broken(left, deeper, bare=chain)}\n{outer}{sign} {self.broken(right, deeper)}"
             parts = self.broken(left, deeper + 1, bare=chain), self.broken(right, deeper + 1)
             return f"(\n{inner}{parts[0]}\n{inner}{sign} {parts[1]}\n{outer})"
+        if isinstance(node, ast.IfExp):
+            return _conditional(text, node, deeper, bare=bare)
         if isinstance(node, ast.Call) and not (node.args or node.keywords) and isinstance(node.func, ast.Attribute):
             end = node.func.value.end_col_offset  # `f(x).flatten()`
             return f"{self.broken(text[:end], deeper)}{text[end:]}" if isinstance(node.func.value, ast.Call) else text
@@ -254,3 +256,16 @@ def tuple_of(parts: Iterable[str]) -> str:
 def tuple_of_words(words: Iterable[str]) -> str:
     """The text of a tuple of strings."""
     return tuple_of(f'"{word}"' for word in words)
+
+
+def _conditional(text: str, node: ast.IfExp, deeper: int, *, bare: bool) -> str:
+    """`a if test else b`, each part on a line of its own; as it is where a part has brackets around it."""
+    ends = [0, node.body.end_col_offset or 0, node.test.end_col_offset or 0, node.orelse.end_col_offset or 0]
+    starts = [node.body.col_offset, node.test.col_offset, node.orelse.col_offset, len(text)]
+    between = [text[end:start].strip() for end, start in zip(ends, starts, strict=True)]
+    if between != ["", "if", "else", ""]:
+        return text
+    inner, outer = "    " * (deeper + (not bare)), "    " * deeper
+    body, test, orelse = (text[start:end] for start, end in zip(starts[:3], ends[1:], strict=True))
+    lines = f"{body}\n{inner}if {test}\n{inner}else {orelse}"
+    return lines if bare else f"(\n{inner}{lines}\n{outer})"
