@@ -230,3 +230,15 @@ return torch.linspace(bounds[0], bounds[1], 4)
     assert fixed(source, select=SELECT)[0] == source
     compiles(source, INPUTS)
     assert fixed(source.replace("bounds[1], 4", "9, bounds[1]"), select=SELECT)[0] != source
+
+
+def test_linspace_takes_the_numbers_of_a_list_as_well() -> None:
+    source = model("""
+sizes = [x.shape[0] for x in xs]
+bounds = torch.tensor(sizes)
+return [torch.linspace(0.5, bounds[1] - 0.5, bounds[1]), torch.arange(bounds[1])]
+""")
+    after, _ = fixed(source, select=SELECT)
+    assert "- 0.5, bounds[1])" not in after.split("else:")[0]
+    behaves(source, after, INPUTS)
+    compiles(after, INPUTS)

@@ -118,7 +118,10 @@ class NumberReads:
         receiver = owner_of(call)
         own = receiver is not None and self.site.value(receiver).instance_of is not None
         other = own or is_name(receiver, self.site.evaluator.scope.self_name)
-        return [] if other else sizes_given(call, self.site.resolve(call.func))
+        named = self.site.resolve(call.func)
+        if named == "torch.linspace":  # its ends may be tensors
+            return [*call.args[2:], *(word.value for word in call.keywords if word.arg == "steps")]
+        return [] if other else sizes_given(call, named)
 
     def _is_kept_in_tensor(self, attribute: str) -> bool:
         """True where the only class of the module with such an attribute makes a tensor of what it is given."""

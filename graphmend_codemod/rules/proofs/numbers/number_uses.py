@@ -39,7 +39,6 @@ _SCALED = (ast.Add, ast.Sub, ast.Mult)
 _FILLS = frozenset("arange empty eye full linspace ones rand randn zeros".split())
 _RESIZE = "torch.nn.functional.interpolate"
 _PAD = "torch.nn.functional.pad"
-_LINSPACE = "torch.linspace"
 _SIZED = frozenset(
     {
         *(f"torch.{name}" for name in _FILLS),
@@ -66,8 +65,6 @@ Resolve = Callable[[ast.expr], "str | None"]
 def sizes_given(call: ast.Call, named: str | None) -> list[ast.expr]:
     """What a call takes for sizes, bounds or the width of a padding; `named` is the qualified name of what it runs."""
     given = [*call.args, *(word.value for word in call.keywords if word.arg is not None)]
-    if named == _LINSPACE:  # its ends may be tensors
-        return [*call.args[2:], *(word.value for word in call.keywords if word.arg == "steps")]
     if named == _PAD:
         padding = [word.value for word in call.keywords if word.arg == "pad"]
         return [*call.args[1:2], *padding]
