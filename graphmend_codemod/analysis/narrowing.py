@@ -12,8 +12,8 @@ from graphmend_codemod.analysis.patterns import is_attribute, is_none, is_not
 from graphmend_codemod.analysis.scope import NODE_FIELDS, put_children, walk
 from graphmend_codemod.analysis.values import (
     FLOATING,
+    NO_TENSOR,
     NONE,
-    UNKNOWN,
     Origin,
     Value,
     ValueKind,
@@ -139,7 +139,7 @@ def _is_no_tensor(key: str, env: Env) -> None:
     """Whatever a hint says: what is known for certain stays, as no such arm runs then."""
     value = env.get(key)
     if value is not None and value.kind is ValueKind.TENSOR and value.hint:
-        env[key] = UNKNOWN
+        env[key] = NO_TENSOR
 
 
 def _mark_floating(evaluator: Evaluator, tensor: ast.expr, env: Env) -> None:

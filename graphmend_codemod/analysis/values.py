@@ -118,6 +118,8 @@ class Value(NamedTuple):
 
 
 UNKNOWN = Value(ValueKind.UNKNOWN)
+NO_TENSOR = UNKNOWN._replace(hint=True)
+"""What a test shows to be no tensor where a hint says so; where its arm meets the other one, the hint holds again."""
 NONE = Value(ValueKind.PYTHON, truth=False, origin=Origin.CONSTANT)
 
 
@@ -172,6 +174,8 @@ class FreshNames:
         if one == other:
             return one
         if one.kind is not other.kind:
+            if NO_TENSOR in (one, other) and ValueKind.TENSOR in (one.kind, other.kind):
+                return (other if one == NO_TENSOR else one)._replace(hint=True)
             return _join_with_none(one, other)
         if one.kind is ValueKind.PYTHON:
             origin = one.origin if one.origin is other.origin else Origin.OTHER
