@@ -382,11 +382,10 @@ def calls_in(text: str) -> ModuleCalls:
 
 def _loops_in(function: FunctionNode) -> dict[str, ast.expr]:
     found: dict[str, ast.expr] = {}
-    for node in _statements(function, nested=False):
-        if isinstance(node, ast.For):
-            target, iterated = without_numbers(node)
-            if isinstance(target, ast.Name):
-                found.setdefault(target.id, iterated)
+    loops = (node for node in _statements(function, nested=False) if isinstance(node, ast.For))
+    for target, iterated in map(without_numbers, loops):
+        if isinstance(target, ast.Name):
+            found.setdefault(target.id, iterated)
     return found
 
 

@@ -224,6 +224,14 @@ def element_pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast
     return [*zip(targets, values, strict=True)]
 
 
+def pairs_of(statement: ast.stmt) -> dict[int, ast.expr]:
+    """The target of each value of an assignment, and the value of each target, by id; also of `a, b = x, y`."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return {}
+    pairs = element_pairs(statement.targets[0], statement.value)
+    return {id(one): other for pair in pairs for one, other in (pair, pair[::-1])}
+
+
 def without_numbers(loop: ast.For | ast.comprehension) -> tuple[ast.expr, ast.expr]:
     """`layer` and `layers` for `for i, layer in enumerate(layers)`; target and iterated of any other loop."""
     target, iterated = loop.target, loop.iter

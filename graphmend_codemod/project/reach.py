@@ -24,12 +24,6 @@ from graphmend_codemod.project.wrappers import wrappers
 
 _CONSTRUCTION = ("__init__", "__post_init__", "__new__", "__enter__", "__exit__")
 _OF_PYTHON = frozenset(name for kind in (str, bytes, list, dict, set, tuple, object) for name in dir(kind))
-_OF_MODULES = frozenset(
-    """add_module apply bfloat16 buffers children compile cpu cuda double eval float half load_state_dict modules
-    named_buffers named_children named_modules named_parameters parameters register_buffer register_module
-    register_parameter requires_grad_ state_dict to train type zero_grad""".split()
-)
-"""Methods of every `nn.Module`: what nothing is known of has these more often than a class of the project."""
 
 
 def reached_functions(index: ProjectIndex, modules: Iterable[Module]) -> dict[str, tuple[ReachedFunction, ...]]:
@@ -236,7 +230,7 @@ class Search:
     def _in_one_family(self, step: Step, spelled: str, ref: str) -> None:
         """Reach a method by its name alone where one class of the project and its subclasses are all that have it."""
         _, _, method = spelled.rpartition(".")
-        if method not in _OF_PYTHON and method not in _OF_MODULES:
+        if method not in _OF_PYTHON and method not in families.OF_MODULES:
             for owner in self._subclasses.one_family(method, called=ref.endswith("()")):
                 self._method(owner, method, step.via)
 

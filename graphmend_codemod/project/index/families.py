@@ -66,6 +66,12 @@ PARAMETERS = frozenset(
 BUFFERS = frozenset({"torch.nn.Buffer", "torch.nn.parameter.Buffer"})
 COMPILERS = frozenset({"torch.compile", "torch._dynamo.optimize", "torch.compiler.compile"})
 CUSTOM_FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
+OF_MODULES = frozenset(
+    """add_module apply bfloat16 buffers children compile cpu cuda double eval float half load_state_dict modules
+    named_buffers named_children named_modules named_parameters parameters register_buffer register_module
+    register_parameter requires_grad_ state_dict to train type zero_grad""".split()
+)
+"""Methods of every `nn.Module`: what nothing is known of has these more often than a class of the project."""
 
 IS_COMPILING = frozenset(
     {

@@ -9,12 +9,12 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.patterns import (
     all_names,
-    element_pairs,
     elements_of,
     is_basic,
     is_integer,
     is_name,
     last_name,
+    pairs_of,
     same,
 )
 from graphmend_codemod.analysis.scope import Outline, children, dotted, parameter_names, walk_in_layers, walk_scope
@@ -144,7 +144,7 @@ def _element(site: Site, statement: ast.stmt, node: ast.Subscript) -> FixedForm 
 
 def _stored(site: Site, statement: ast.stmt, node: ast.Subscript, place: int) -> tuple[list[str], ast.expr | None]:
     """When `x[t.reshape(1)] = y` does what `x[t] = y` does, which converts what it copies; and a tensor `y`."""
-    value = _pairs(statement).get(id(node)) or getattr(statement, "value", None)
+    value = pairs_of(statement).get(id(node)) or getattr(statement, "value", None)
     if value is None or not isinstance(statement, (ast.Assign, ast.AugAssign)):
         raise NotProven(f"`{short(node)}` is written in another way than by an assignment")
     if site.value(value).is_python and not site.value(value).hint:
@@ -212,7 +212,7 @@ def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> Non
     parents = {id(child): part for part in walk_in_layers(statement) for child in children(part)}
     inner: ast.AST = node
     listed = False
-    pairs = _pairs(statement)
+    pairs = pairs_of(statement)
     while (parent := parents.get(id(inner))) is not None:
         if isinstance(parent, (ast.BinOp, ast.Compare, ast.UnaryOp)) and not listed:
             return
@@ -235,14 +235,6 @@ def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> Non
     from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write  # a commit hook waits for it
 
     demand_no_write(site, statement, {target.id, viewed}, {target.id})
-
-
-def _pairs(statement: ast.stmt) -> dict[int, ast.expr]:
-    """The target of each value of an assignment, and the value of each target, by id; also of `a, b = x, y`."""
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return {}
-    pairs = element_pairs(statement.targets[0], statement.value)
-    return {id(one): other for pair in pairs for one, other in (pair, pair[::-1])}
 
 
 def _effect(site: Site, call: ast.Call, inner: ast.AST) -> aliasing.Effect:
