@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import is_name, is_none
+from graphmend_codemod.analysis.patterns import is_name, is_none, last_name
 from graphmend_codemod.analysis.scope import FunctionNode, Outline, defaults_of, parameters, walk_scope
 
 _OF_PYTHON = frozenset(name for kind in (str, bytes, list, dict, set, tuple, int, float, range) for name in dir(kind))
@@ -25,6 +25,8 @@ _TAKES_TENSOR = torch_api.FUNCTIONS_RETURNING_TENSOR - torch_api.NOT_FIRST_TENSO
 _OF_TENSORS = _METHODS.union(
     _ATTRIBUTES, torch_api.PYTHON_ATTRIBUTES, torch_api.TENSOR_ATTRIBUTES, torch_api.CASTS
 ).union({"to", "cpu", "cuda", "type", "detach", "clone", "contiguous", "index", "split", "copy_"})
+_ASKING_OTHERS = frozenset({"isinstance", "is_tensor", "range", "len", "list", "tuple", "enumerate"})
+"""What is asked of other objects than tensors, or because something may be another."""
 _ARRAYS = ("numpy.", "scipy.", "math.", "random.")
 Resolve = Callable[[str], "str | None"]
 
@@ -110,15 +112,7 @@ def is_no_tensor(node: ast.AST, name: str) -> bool:
         return is_name(node.value, name) and isinstance(index, ast.Constant) and isinstance(index.value, str)
     if isinstance(node, ast.Call):
         called = node.func
-        asked = (called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")) in {
-            "isinstance",
-            "is_tensor",
-            "range",
-            "len",
-            "list",
-            "tuple",
-            "enumerate",
-        }
+        asked = last_name(called) in _ASKING_OTHERS
         return is_name(called, name) or (asked and any(is_name(each, name) for each in node.args))
     if isinstance(node, (ast.For, ast.comprehension)):
         return is_name(node.iter, name)

@@ -136,7 +136,7 @@ def _classes(evaluator: Evaluator, given: Sequence[ast.expr], env: Env) -> list[
 
 
 def _is_no_tensor(key: str, env: Env) -> None:
-    """Whatever a hint says: what is known for certain stays, as no such arm runs then."""
+    """What only a hint calls a tensor is none here; what is known for certain stays, as no such arm runs then."""
     value = env.get(key)
     if value is not None and value.kind is ValueKind.TENSOR and value.hint:
         env[key] = NO_TENSOR
