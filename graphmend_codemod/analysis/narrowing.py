@@ -24,8 +24,8 @@ from graphmend_codemod.analysis.values import (
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.interpreter import Env, Evaluator
 
-_NO_TENSORS = ("builtins.", "numpy.", "collections.")
-"""Where no class of tensors comes from."""
+_OF_OTHER_CLASSES = ("builtins.", "numpy.", "collections.")
+"""The modules, as prefixes of full names, of which no class is one of tensors."""
 
 
 def _key(evaluator: Evaluator, node: ast.expr) -> str | None:
@@ -118,8 +118,8 @@ def _narrow_call(evaluator: Evaluator, test: ast.Call, truth: bool, env: Env) ->
         tensor = not classes or classes == ["torch.Tensor"]
         if key is not None and tensor and truth:
             _become_tensor(evaluator, key, env)
-        elif key is not None and (tensor or (truth and all(each.startswith(_NO_TENSORS) for each in classes))):
-            _is_no_tensor(key, env)
+        elif key is not None and (tensor or (truth and all(each.startswith(_OF_OTHER_CLASSES) for each in classes))):
+            _become_no_tensor(key, env)
     if not truth:
         return
     floating = qualified == "torch.is_floating_point" and test.args
@@ -135,7 +135,7 @@ def _classes(evaluator: Evaluator, given: Sequence[ast.expr], env: Env) -> list[
     return [evaluator.resolve(each, env) or "" for each in found] or [""]
 
 
-def _is_no_tensor(key: str, env: Env) -> None:
+def _become_no_tensor(key: str, env: Env) -> None:
     """What only a hint calls a tensor is none here; what is known for certain stays, as no such arm runs then."""
     value = env.get(key)
     if value is not None and value.kind is ValueKind.TENSOR and value.hint:

@@ -135,7 +135,7 @@ def test_an_object_that_no_recorded_call_changed_first_is_left_alone(tmp_path: P
 
 
 def _handed_on(before: str, first: str = "") -> str:
-    """A model that hands what it is given to a method, so that it is an argument there."""
+    """A model that passes its argument on to a method."""
     source = model_with("return self.run(x, *rest)", before).rstrip()
     return (
         f"{source}\n\n    def run(self, x, kept, *more):\n        {first}y = outside(x, kept)\n        return y + 1\n"

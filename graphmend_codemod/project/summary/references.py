@@ -91,8 +91,8 @@ def finish(pending: Pending, around: Around) -> FunctionSummary:
     for name, annotation in body.parameters.items():
         if annotation and name != body.own and not is_python_annotation(annotation):
             types.setdefault(name, []).append(f":{annotation}")
-    judged = not pending.outer and not is_of_a_script(body.calls)
-    if judged and takes_tensors(body.parameters, body.reads | body.calls, body.given, body.types):
+    offers = not pending.outer and not is_of_a_script(body.calls)
+    if offers and takes_tensors(body.parameters, body.reads | body.calls, body.given, body.types):
         body.returned[TENSORS] = None
     inner = {node.name for node in body.definitions if not isinstance(node, ast.ClassDef)}  # type: ignore[attr-defined]
     refs = _references(pending, around, types, inner)

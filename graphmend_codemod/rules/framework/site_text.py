@@ -259,7 +259,7 @@ def tuple_of_words(words: Iterable[str]) -> str:
 
 
 def _conditional(text: str, node: ast.IfExp, deeper: int, *, bare: bool) -> str:
-    """`a if test else b`, each part on a line of its own; as it is where a part has brackets around it."""
+    """`a if test else b`, each part on a line of its own; unchanged where a part has parentheses around it."""
     ends = [0, node.body.end_col_offset or 0, node.test.end_col_offset or 0, node.orelse.end_col_offset or 0]
     starts = [node.body.col_offset, node.test.col_offset, node.orelse.col_offset, len(text)]
     between = [text[end:start].strip() for end, start in zip(ends, starts, strict=True)]
