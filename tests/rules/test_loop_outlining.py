@@ -155,7 +155,7 @@ def test_loops_in_one_file_get_operators_of_their_own() -> None:
     after, _ = fixed(source, select=("GM504",))
     assert "        _fill_places(places, mask)\n" in after
     assert "        _fill_places_2(places, mask)\n" in after
-    assert '_operator_name("_fill_places_operator_2")' in after
+    assert '_operator_name("_fill_places_operator_2", __name__)' in after
     assert "        _fill_places_operator_2(places, mask)\n        return\n" in after
     behaves(source, after, _INPUTS)
     compiles(after, _INPUTS, scenarios=[Scenario(gradients="off")])

@@ -25,9 +25,9 @@ from graphmend_codemod.rules.proofs.outlining.texts.layers import FITS, ONE_OPER
 NAMING = Helper(
     "_operator_name",
     '''\
-def _operator_name(name: str) -> str:
-    """The full name of an operator: no other has it, whatever this module is called and however often it is loaded."""
-    space = "".join(each if each.isascii() and each.isalnum() else f"_{ord(each)}_" for each in f"in_{__name__}")
+def _operator_name(name: str, file: str) -> str:
+    """The full name of an operator of a file with this `__name__`: no other has it, however often that is loaded."""
+    space = "".join(each if each.isascii() and each.isalnum() else f"_{ord(each)}_" for each in f"in_{file}")
     number, free = 1, name
     while hasattr(getattr(torch.ops, space), free):
         number += 1
@@ -116,7 +116,7 @@ def decorator(site: Site, operator: str, schema: str, changed: Sequence[str] = (
     """
     return [
         f"@{site.torch}.library.custom_op(",
-        f'    _operator_name("{operator}"),',
+        f'    _operator_name("{operator}", __name__),',
         f"    mutates_args={tuple_of_words(changed)},",
         *schema_lines(site, schema),
         *_tags(site),

@@ -67,7 +67,7 @@ def _edit(site: Site) -> Edit:
 def _called(site: Site, function: FunctionNode, names: list[str], shapes: ResultShapes, random: bool) -> Edit:
     """The edit. Where the function draws random numbers, the operator of layers keeps their state."""
     fits = "_fits_an_operator" if random else "_fits_a_function"
-    asked = call(site, fits, ["None", "()", *names] if random else names, 1).lstrip()
+    asked = call(site, fits, ["__name__", "None", "()", *names] if random else names, 1).lstrip()
     given, takes = (["None", *names], ["_", *names]) if random else (names, names)
     name, operator = function.name, operator_name(site, function.name)
     shared = one_operator(site) if random else functions(site, gradient=shapes.smooth)
@@ -129,7 +129,7 @@ def method_edit(site: Site) -> Edit:
     _check_returned(function, own)
     shapes = ResultShapes(site, function, body_of(function))
     parts = ", ".join(f'"{each}"' for each in sorted(effects.read))
-    given = [own, tuple_of_words(sorted(effects.read)), *names, *numbers_read(site, effects, own)]
+    given = ["__name__", own, tuple_of_words(sorted(effects.read)), *names, *numbers_read(site, effects, own)]
     conditions = ["torch.compiler.is_dynamo_compiling()", *([f"type({own}) is {owner}"] if effects.methods else [])]
     conditions += dict.fromkeys(lengths_asked(site, body_of(function), names))
     conditions.append(call(site, "_fits_an_operator", given, 1).lstrip())

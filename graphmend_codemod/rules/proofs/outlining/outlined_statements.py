@@ -311,7 +311,7 @@ class _Region:
             return
         parts = tuple_of_words(sorted(self.effects.read))
         numbers = numbers_read(site, self.effects, own) if own else []
-        yield call(site, "_fits_an_operator", [own or "None", parts, *self.given, *numbers], 1).lstrip()
+        yield call(site, "_fits_an_operator", ["__name__", own or "None", parts, *self.given, *numbers], 1).lstrip()
 
     def _helpers(self, operator: str) -> tuple[Helper, ...]:
         site, shapes = self.site, f"{operator}_shapes"

@@ -258,7 +258,7 @@ def _region(site: Site, statements: Sequence[ast.stmt]) -> tuple[Region, str]:
 
 def _function(region: Region, name: str, own: list[str], given: list[str], parts: list[str], about: str) -> str:
     site, result, owner = region.site, given[0], own[0] if own else "None"
-    tested = call(site, "_fits_an_operator", [owner, tuple_of_words(parts), *given], 2).lstrip()
+    tested = call(site, "_fits_an_operator", ["__name__", owner, tuple_of_words(parts), *given], 2).lstrip()
     return "\n".join(
         [
             def_line(name, [*own, *given], site.line_limit),

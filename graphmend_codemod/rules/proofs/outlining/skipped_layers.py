@@ -61,7 +61,7 @@ def edit(site: Site, loop: ast.For, drawn: Draw) -> Edit:
         *(f"not {each}" for each in words),
         *(f"{layer}.{flag} is False" for flag in flags),
         f"not torch.is_autocast_enabled({found.kept[0]}.device.type)",
-        here.call("_fits_an_operator(", [layer, '("",)', *handed], deeper=1),
+        here.call("_fits_an_operator(", ["__name__", layer, '("",)', *handed], deeper=1),
     ]
     call = here.call(f"{', '.join(found.kept)} = {operator}(", [layer, *handed, here.text(drawn.number)], deeper=1)
     path = skipped_layer.path_beside(here, found, asked, [_COMMENT, call])

@@ -199,7 +199,7 @@ def decorating(update: Update) -> str:
 
 def _helpers(site: Site) -> tuple[Helper, ...]:
     lines = decorator(site, "x", _SCHEMA)
-    lines[1] = '    _operator_name(method.__name__.strip("_")),'
+    lines[1] = '    _operator_name(method.__name__.strip("_"), method.__module__),'
     made = texts.UPDATE.format(operator="\n".join(f"        {line}" for line in lines))
     fits, apart = texts.FITS.split("\n\n\n")
     return (

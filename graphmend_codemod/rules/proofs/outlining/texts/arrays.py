@@ -59,7 +59,7 @@ def _array_operator(like):
         def fake(calls, *given):
             return like(*unpacked(*given))
 
-        name = _operator_name(code.__name__.strip("_"))
+        name = _operator_name(code.__name__.strip("_"), code.__module__)
         tag = getattr(torch.Tag, "cudagraph_unsafe", None)
         schema = "(Tensor(a!) calls, Tensor[] tensors, SymInt[] sizes, float[] floats, int[] form) -> Tensor"
         torch.library.define(name, schema, tags=[tag] if tag is not None else [])

@@ -38,7 +38,7 @@ def _function_operator(shapes, nested=0):
     import itertools
 
     def decorate(code):
-        name, numbers, constants = _operator_name(code.__name__.strip("_")), {}, {}
+        name, numbers, constants = _operator_name(code.__name__.strip("_"), code.__module__), {}, {}
 
         @torch.compiler.assume_constant_result
         def number_of(others):

@@ -6,10 +6,10 @@ from graphmend_codemod.rules.proofs.outlining.texts.parts import GIVEN, PUT_TOGE
 
 PLAIN = '''\
 @torch.compiler.assume_constant_result
-def _holds_plain_parts(owner: torch.nn.Module, parts: tuple) -> bool:
+def _holds_plain_parts(file: str, owner: torch.nn.Module, parts: tuple) -> bool:
     """True if a gradient may run these parts of a module again: no hooks, layers of this file, torch or within them
-    of this package, and no `torch.func.grad` or the like around it."""
-    packages = ("torch", __name__.partition(".")[0])
+    of its package, and no `torch.func.grad` or the like around it."""
+    packages = ("torch", file.partition(".")[0])
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return False
     for name in parts:
@@ -20,7 +20,7 @@ def _holds_plain_parts(owner: torch.nn.Module, parts: tuple) -> bool:
                 layer = layers.pop()
                 if type(layer).__module__.startswith("torch."):
                     layers.extend(layer.children())
-                elif type(layer).__module__ != __name__:
+                elif type(layer).__module__ != file:
                     return False
             for each in part.modules():
                 hooked = each._backward_hooks or each._backward_pre_hooks or hasattr(each, "_is_replica")
@@ -42,8 +42,11 @@ def _holds_only(owner: torch.nn.Module, name: str, kind: type) -> bool:
 
 FITS = (
     '''\
-def _fits_an_operator(owner, parts: tuple, *given) -> bool:
-    """True if an operator can take what is given, and what these parts of a module hold: known while tracing."""
+def _fits_an_operator(file: str, owner, parts: tuple, *given) -> bool:
+    """True if an operator can take what is given, and what these parts of a module hold: known while tracing.
+
+    `file` is the `__name__` of the file that calls this.
+    """
 '''
     + GIVEN
     + """\
@@ -51,7 +54,7 @@ def _fits_an_operator(owner, parts: tuple, *given) -> bool:
     for group in groups:
         if not (all(type(each) in tensor for each in group) or all(type(each) in plain for each in group)):
             return False
-    return _holds_plain_parts(owner, parts)"""
+    return _holds_plain_parts(file, owner, parts)"""
 )
 
 ONE_OPERATOR = (
@@ -110,7 +113,7 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
         raise LookupError
 
     def decorate(code):
-        name, counted = _operator_name(code.__name__.strip("_")), itertools.count()
+        name, counted = _operator_name(code.__name__.strip("_"), code.__module__), itertools.count()
         owners, constants = weakref.WeakValueDictionary(), {}
 
         def tensors_of(owner):  # with their paths, first those that the owner holds itself
@@ -311,7 +314,7 @@ def _fits_recurrent(owner: torch.nn.Module, name: str, kind: type, x, *others) -
     """True if an operator can run the recurrent layer `name` on what is made of `x` and others: known while tracing."""
     if not isinstance(x, torch.Tensor) or x.device.type == "meta" or torch.is_autocast_enabled(x.device.type):
         return False  # a packed sequence, no data, or results of another dtype
-    return _is_recurrent(owner, name, kind, x.device.type) and _fits_an_operator(owner, (name,), x, *others)
+    return _is_recurrent(owner, name, kind, x.device.type) and _fits_an_operator(__name__, owner, (name,), x, *others)
 
 
 def _recurrent_shapes(layer: torch.nn.RNNBase, x: torch.Tensor) -> list:

@@ -71,7 +71,7 @@ def _recorded_operator(results, count: int, form: str, held=None):  #: gradient
     calls = torch.zeros((), dtype=torch.int64, device="cpu")
 
     def decorate(code):
-        name, counted, constants = _operator_name(code.__name__.strip("_")), itertools.count(), {}
+        name, counted, constants = _operator_name(code.__name__.strip("_"), code.__module__), itertools.count(), {}
 
         def kept(each):
             return weakref.ref(each) if isinstance(each, torch.nn.Module) else lambda: each
@@ -167,7 +167,7 @@ def _recorded_operator(results, count: int, form: str, held=None):  #: gradient
                 found = [each for each in flat(found) if each is not None]
                 found = [torch.as_tensor(each) if hasattr(each, "__array__") else each for each in found]
                 wanted = list(results(*given))
-            where = f"{__name__}.{code.__name__}, which torch.compile calls as one operator,"
+            where = f"{code.__module__}.{code.__name__}, which torch.compile calls as one operator,"
             if made != form:
                 raise RuntimeError(f"{where} gave {made}, and {form} in the recorded run")
             if needed:  #: !gradient
@@ -268,7 +268,7 @@ GRADIENT = """
                 step = waiting.pop()
                 leaf = getattr(step, "variable", None)
                 if leaf is not None and not any(leaf is each for each in known):
-                    where = f"{__name__}.{code.__name__}, which torch.compile calls as one operator,"
+                    where = f"{code.__module__}.{code.__name__}, which torch.compile calls as one operator,"
                     raise RuntimeError(f"{where} uses a tensor that needs a gradient and that it is not given")
                 following = {each for each, _ in step.next_functions if each is not None} - seen
                 seen |= following
@@ -296,7 +296,7 @@ GRADIENT = """
                     given = [each.detach().requires_grad_(place in wanted) for place, each in enumerate(given)]
                     found = call(given, sizes, floats, form, number, autocast)
                     if not all(is_same(one.detach(), other) for one, other in zip(found, results)):
-                        where = f"{__name__}.{code.__name__}, which torch.compile calls as one operator,"
+                        where = f"{code.__module__}.{code.__name__}, which torch.compile calls as one operator,"
                         raise RuntimeError(f"{where} gave other results when a gradient ran it again")
                     check_leaves(found, given + own)
                     given += own
@@ -346,7 +346,7 @@ DRAWS = """
             _, plain, gauss = random.getstate()
             kind, keys, place, cached, other = numpy.random.get_state()
             if kind != "MT19937":
-                where = f"{__name__}.{code.__name__}, which torch.compile calls as one operator,"
+                where = f"{code.__module__}.{code.__name__}, which torch.compile calls as one operator,"
                 raise RuntimeError(f"{where} draws with {kind}, of which a gradient cannot draw the same again")
             bits = struct.unpack("qq", struct.pack("dd", gauss or 0.0, other))
             rows = [*plain, gauss is not None, bits[0]], [*keys.tolist(), place, cached, bits[1]]
