@@ -165,6 +165,58 @@ def test_an_instance_that_another_one_changed_first_is_left_alone(tmp_path: Path
     assert "may change the instance in the same graph" in found.reasons, found.reasons
 
 
+@pytest.mark.parametrize(
+    ("change", "methods"),
+    [
+        ("this.count += 1", ""),
+        ("this.step()", ""),
+        ("me = this\n    me.scale.mul_(2)", ""),
+        ("this.part.count += 1", ""),
+        ("bump(this)", "def bump(self):\n    self.count += 1\n"),
+        ("change(this, 'count')", "def change(module, name):\n    setattr(module, name, 3)\n"),
+        ("this.step_of(this)", "    def step_of(self, this):\n        this.count += 1\n"),
+    ],
+)
+def test_an_instance_of_another_name_that_the_graph_changed_first_is_left_alone(
+    tmp_path: Path, change: str, methods: str
+) -> None:
+    body = f"if rest:\n    {change}\ny = this.solve(x)\nreturn y + 1"
+    inside = methods if methods.startswith(" ") else ""
+    source = model_with(body, "" if inside else methods, init=_INIT).rstrip() + _METHODS + "\n" + inside
+    source = source.replace("(self, x, *rest)", "(this, x, *rest)").replace("step(self)", "step(me)")
+    source = source.replace("me):\n        self.", "me):\n        me.")
+    found = Recorded(tmp_path, source, calls_of(*_SHAPES), gradients=False)
+    assert found.after == found.before, found.after
+    assert "in the same graph" in found.reasons, found.reasons
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        "def inner(mod):\n            return x * mod.part_scale\n        return inner(self)",
+        "return (lambda mod: x * mod.part_scale)(self)",
+        "return scaled(self, x)",
+        "me = self\n        return x * me.part_scale",
+    ],
+)
+@pytest.mark.parametrize(
+    "change", ["this.part.part_scale = x.mean(0)", "other = this.part\n    other.part_scale.mul_(2)"]
+)
+def test_what_others_read_of_an_instance_that_the_graph_changed_first_is_left_alone(
+    tmp_path: Path, solve: str, change: str
+) -> None:
+    scaled = "def scaled(module, x):\n    return x * module.part_scale\n"
+    source = model_with(f"if rest:\n    {change}\nreturn this.part(x)", scaled, init="self.part = Part()").rstrip()
+    source = source.replace("(self, x, *rest)", "(this, x, *rest)")
+    source += "\n\n\nclass Part(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    source += "        self.register_buffer('part_scale', torch.ones(4))\n\n    @torch.compiler.disable\n"
+    source += f"    def solve(self, x):\n        {solve}\n"
+    source += "\n    def forward(self, x):\n        y = self.solve(x)\n        return y + 1\n"
+    found = Recorded(tmp_path, source, calls_of(*_SHAPES), gradients=False)
+    assert found.after == found.before, found.after
+    assert "may change the instance in the same graph" in found.reasons, found.reasons
+
+
 @pytest.mark.parametrize("called", ["x * STATE['n']", "inner(x)"])
 def test_a_variable_of_the_file_that_no_recorded_call_changed_first_is_left_alone(tmp_path: Path, called: str) -> None:
     before = f"STATE = {{'n': 1}}\ndef inner(x):\n    return x * STATE['n']\n{OUTSIDE.format('x', called)}"

@@ -62,7 +62,7 @@ class CertainCalls:
         """The compile path stands in the function of the site, or in another `function` of the module."""
         self._site, self._calls = site, calls
         scope = site.evaluator.scope
-        self._own = (scope.self_name or "") if function is None else _self_of(function)
+        self._own = (scope.self_name or "") if function is None else instance_name(function)
         self._names = scope.locals | scope.closure if function is None else local_names(function.node)
         self._where = site.function if function is None else function.qualname
         self._asked: dict[tuple[tuple[str, str], ...], dict[tuple[str, str], None]] = {}
@@ -260,7 +260,7 @@ class CertainCalls:
             return None if inner is None or owner is None else self._attribute(inner, owner, node.attr)
         if not isinstance(node, ast.Name):
             return None
-        if node.id == _self_of(caller):
+        if node.id == instance_name(caller):
             return route
         iterated = _iterated(caller, node.id)
         return self._element(route, caller, iterated, node.id) if iterated is not None else None
@@ -277,7 +277,7 @@ class CertainCalls:
             constructor = self._calls.definitions[key]
             for each in constructor.node.body:
                 targets = each.targets if isinstance(each, ast.Assign) else []
-                if any(dotted(target) == f"{_self_of(constructor)}.{name}" for target in targets):
+                if any(dotted(target) == f"{instance_name(constructor)}.{name}" for target in targets):
                     return True
             key = self._calls.inherited(constructor.owner, "__init__")
         return False
@@ -294,7 +294,8 @@ class CertainCalls:
         return Route(name, (*layers.loops, (name, layers.instance)))
 
 
-def _self_of(caller: Definition) -> str:
+def instance_name(caller: Definition) -> str:
+    """The parameter of a method that is its instance, whatever its name; empty where there is none."""
     arguments = [*caller.node.args.posonlyargs, *caller.node.args.args]
     first = arguments[0].arg if caller.owner and arguments else ""
     return "" if first in caller.parameters else first

@@ -12,12 +12,12 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
-from graphmend_codemod.analysis.patterns import all_given, is_attribute, is_name, last_name, root_of
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.patterns import all_given, is_name, last_name, root_of
+from graphmend_codemod.analysis.scope import SCOPES, parameter_names, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
+from graphmend_codemod.rules.proofs.calls.certain_calls import instance_name, local_names
 from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory
 from graphmend_codemod.rules.proofs.outlining.settled_globals import demand_unchanged
 
@@ -36,10 +36,12 @@ def check_settled_before(site: Site, statements: Sequence[ast.stmt], objects: Co
     inside = range(statements[0].lineno, (statements[-1].end_lineno or statements[-1].lineno) + 1)
     _demand_settled_globals(site, calls, function, inside)
     if own is not None and own in objects:
+        read = _read_of_instance(calls, function.owner)
         for each in _run_around(calls, function, inside):
+            instance = instance_name(each)
             if calls.related(each.owner, function.owner):
-                _demand_no_change(memory, each, own, inside)
-            _demand_no_change_outside(memory, each, function.owner)
+                _demand_no_change(memory, each, instance, inside)
+            _demand_no_change_outside(each, instance, read)
     looped = any(isinstance(each, _LOOPS) for each in site.place.parents)
     without = inside if looped else range(inside.start, sys.maxsize)
     for name in objects:
@@ -48,9 +50,12 @@ def check_settled_before(site: Site, statements: Sequence[ast.stmt], objects: Co
 
 
 def _run_around(calls: ModuleCalls, function: Definition, inside: range) -> Iterator[Definition]:
-    """The functions of the file that may run in a graph with one of them, outside of some lines of it."""
-    waiting = [function]
-    for each in waiting:  # and what calls it, as long as there is more
+    """The functions of the file that may run in a graph with one of them, outside of some lines of it.
+
+    What a method calls whose instance is not `self` is not known, so that all of these may run.
+    """
+    waiting = [function, *(each for each in calls.definitions.values() if instance_name(each) not in ("", "self"))]
+    for each in waiting:  # and what calls them, as long as there is more
         waiting += [caller for caller, _ in calls.possible_callers(each) if caller not in waiting]
     seen = {each.key for each in waiting}
     while waiting:
@@ -77,18 +82,38 @@ def _demand_settled_globals(site: Site, calls: ModuleCalls, function: Definition
             waiting += [callee] if callee is not None and callee not in waiting else []
 
 
-def _demand_no_change_outside(memory: ModuleMemory, function: Definition, owner: str) -> None:
+def _demand_no_change_outside(function: Definition, instance: str, read: Collection[str]) -> None:
     """NotProven for `self.part.count += 1` and `part.scale.mul_(2)`, where `part` may be the instance."""
-    every = [each for each in memory.calls.definitions.values() if memory.calls.related(each.owner, owner)]
-    read = {part.attr for each in every for part in walk(each.node) if is_attribute(part, "self")}
     for part in walk(function.node):
         written: ast.AST | None = part if not isinstance(getattr(part, "ctx", None), ast.Load) else None
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr.endswith("_"):
             written = part.func.value
         if isinstance(written, ast.Subscript):
             written = written.value
-        if isinstance(written, ast.Attribute) and written.attr in read and not is_name(written.value, "self"):
+        if isinstance(written, ast.Attribute) and written.attr in read and not is_name(written.value, instance):
             raise NotProven(f"`{short(part)}` may change the instance in the same graph, before an operator reads it")
+
+
+def _read_of_instance(calls: ModuleCalls, owner: str) -> set[str]:
+    """The attributes that methods of a class read of their instance, and functions to which they hand it."""
+    waiting = [(each, instance_name(each)) for each in calls.definitions.values() if calls.related(each.owner, owner)]
+    read: set[str] = set()
+    for function, name in waiting:  # and what they hand it to, as long as there is more
+        names = {name, *_parts_of(function, name), *_inner_parameters(function)}
+        for part in walk(function.node):
+            if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id in names:
+                read.add(part.attr)
+            if isinstance(part, ast.Call) and (callee := calls.callee(function, part)) is not None:
+                handed = [(callee, to) for to, each in callee.arguments(part).items() if root_of(each) in names]
+                waiting += [each for each in handed if each not in waiting]
+    return read
+
+
+def _inner_parameters(function: Definition) -> Iterator[str]:
+    """The parameters of functions inside of a function, to any of which it may hand the instance."""
+    for part in walk(function.node):
+        if isinstance(part, SCOPES) and part is not function.node and not isinstance(part, ast.ClassDef):
+            yield from parameter_names(part)
 
 
 def _demand_no_change(memory: ModuleMemory, function: Definition, name: str, without: range) -> None:
