@@ -14,19 +14,17 @@ from typing import Any, NamedTuple, TypeVar, cast
 from graphmend_codemod.analysis.patterns import (
     is_attribute,
     is_name,
-    name_imported,
     positional_names,
-    stored_names,
     without_numbers,
 )
 from graphmend_codemod.analysis.scope import (
     SCOPES,
     FunctionNode,
-    dotted,
     walk_in_layers,
     walk_scope,
     with_plain_assignments,
 )
+from graphmend_codemod.analysis.top_level import TopLevel
 from graphmend_codemod.core.source import parse_text
 
 Key = tuple[str, int]
@@ -67,13 +65,11 @@ class ModuleCalls:
         with_plain_assignments(tree, inside=False)
         self._methods: dict[str, dict[str, Key]] = {}
         self._bases: dict[str, list[str]] = {}
-        self._classes: dict[str, ast.ClassDef] = {}
         self._functions: dict[str, Key] = {}
-        self._imported: dict[str, str] = {}
-        self._literals: dict[str, list[ast.expr]] = {}
-        self._others: list[ast.stmt] = []
         self._answers: dict[Hashable, Any] = {}
         self.definitions: dict[Key, Definition] = {}
+        self.top = TopLevel(tree)
+        self._classes = self.top.classes
         for node in tree.body:
             self._add(node)
 
@@ -81,27 +77,13 @@ class ModuleCalls:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             self._functions[node.name] = (node.name, node.lineno)
             self.definitions[node.name, node.lineno] = Definition(node.name, node)
-        elif isinstance(node, ast.Import):
-            self._imported |= {
-                name_imported(each): each.name if each.asname else name_imported(each) for each in node.names
-            }
-        elif isinstance(node, ast.ImportFrom):
-            home = "." * node.level + (node.module or "")
-            self._imported |= {each.asname or each.name: f"{home}.{each.name}" for each in node.names}
-        elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                if isinstance(target, ast.Name):
-                    self._literals.setdefault(target.id, []).append(node.value)
         elif isinstance(node, ast.ClassDef):
-            self._classes[node.name] = node
             self._bases[node.name] = [base.id for base in node.bases if isinstance(base, ast.Name)]
             for inner in node.body:
                 if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
                     key = (f"{node.name}.{inner.name}", inner.lineno)
                     self.definitions[key] = Definition(key[0], inner, node.name)
                     self._methods.setdefault(node.name, {})[inner.name] = key
-        else:
-            self._others.append(node)
 
     def remembered(self, question: str, about: Hashable, answer: Callable[[], T]) -> T:
         """`answer()`, worked out once. It has to follow from the module's text and from what the question is about."""
@@ -125,11 +107,6 @@ class ModuleCalls:
     def at(self, line: int) -> Definition | None:
         """The function or method that begins at a line; None where there is none."""
         return next((each for each in self.definitions.values() if each.node.lineno == line), None)
-
-    def qualified(self, node: ast.expr) -> str | None:
-        """The qualified name of what is spelled, where the top level of the module imports it."""
-        root, dot, rest = (dotted(node) or "").partition(".")
-        return f"{self._imported[root]}{dot}{rest}" if root in self._imported else None
 
     def constructions(self, owner: str, attribute: str) -> list[ast.Call]:
         """The calls whose results a class and its bases in this module assign to an attribute; empty if unclear."""
@@ -201,35 +178,6 @@ class ModuleCalls:
             base = self._class_of(node.value, owner, loops)
             return self._attribute(base, node.attr) if base is not None else None
         return None
-
-    def literal(self, name: str) -> ast.Constant | None:
-        """The constant that the top level of the module gives a name, which it binds once."""
-        only = self._only_value(name)
-        return only if isinstance(only, ast.Constant) else None
-
-    def table(self, name: str) -> ast.Dict | None:
-        """The same for a dict; elements may be added to it."""
-        only = self._only_value(name)
-        return only if isinstance(only, ast.Dict) else None
-
-    def _only_value(self, name: str) -> ast.expr | None:
-        values = self._literals.get(name, [])
-        return values[0] if len(values) == 1 and name not in self._bound_elsewhere else None
-
-    def binds_once(self, name: str) -> bool:
-        """True for a name that the top level of the module binds once, by the `def` of a function."""
-        defined = [each for each in self.definitions.values() if each.qualname == name]
-        other = name in self._imported or name in self._literals or name in self._classes
-        return len(defined) == 1 and not other and name not in self._bound_elsewhere
-
-    @cached_property
-    def _bound_elsewhere(self) -> set[str]:
-        """Names that statements such as `if` and `try` bind at the top level of the module."""
-        parts = [part for each in self._others for part in walk_scope(each)]
-        found = stored_names(parts)
-        found |= {part.name for part in parts if isinstance(part, SCOPES) and not isinstance(part, ast.Lambda)}
-        imports = [part for part in parts if isinstance(part, (ast.Import, ast.ImportFrom))]
-        return found | {name_imported(each) for part in imports for each in part.names}
 
     def class_named(self, name: str) -> ast.ClassDef | None:
         """The class that the top level of the module gives the name."""

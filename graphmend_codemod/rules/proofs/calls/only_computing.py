@@ -112,14 +112,14 @@ class OnlyComputing:
         home, _, name = qualified.rpartition(".")
         if home == self._site.summary.name:
             found = [each for each in self._calls.definitions.values() if each.qualname == name]
-            if len(found) == 1 and self._calls.binds_once(name):
+            if len(found) == 1 and self._calls.top.binds_once(name):
                 return _Function(found[0].node, home, self._calls, {})
             raise NotProven(f"`{name}` is bound more than once at the top level")
         other = defined(self._index, qualified)
         if other is None:
             raise NotProven(f"cannot read what `{name}` does")
         calls = calls_of(other[0].text)
-        if calls is None or not calls.binds_once(other[1].qualname):
+        if calls is None or not calls.top.binds_once(other[1].qualname):
             raise NotProven(f"`{name}` is bound more than once at the top level of its file")
         return _Function(other[1].node, other[0].module, calls, {})
 
@@ -241,7 +241,7 @@ class _Body:
         if node.id in self._inner or id(node) in self._called or id(node) in self._roots:
             return True  # asked where it is called, or read from
         qualified = self._code.resolve(self._module, node)
-        return self._calls.literal(node.id) is not None or (qualified or "").startswith("builtins.")
+        return self._calls.top.literal(node.id) is not None or (qualified or "").startswith("builtins.")
 
     def _reads(self, node: ast.Attribute) -> bool:
         if not isinstance(node.ctx, ast.Load):

@@ -75,9 +75,10 @@ class SureCalls:
     def _is_script(self, callee: Definition) -> bool:
         node = callee.node
         plain = all(isinstance(each, (ast.Assign, ast.Return, ast.Expr)) for each in node.body)
-        called = [self.calls.qualified(part.func) for part in walk(node) if isinstance(part, ast.Call)]
+        qualified = self.calls.top.qualified
+        called = [qualified(part.func) for part in walk(node) if isinstance(part, ast.Call)]
         known = all((name or "").startswith("torch.") for name in called)
-        return plain and known and [self.calls.qualified(each) for each in node.decorator_list] == ["torch.jit.script"]
+        return plain and known and [qualified(each) for each in node.decorator_list] == ["torch.jit.script"]
 
     def _is_sure(self, caller: Definition, function: ast.expr, callee: Definition) -> bool:
         path = (dotted(function) or "").split(".")

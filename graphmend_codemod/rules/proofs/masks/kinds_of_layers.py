@@ -122,7 +122,7 @@ def class_for(calls: ModuleCalls, owner: str, attribute: str, own: LayerChoice) 
 
 
 def _in_table(calls: ModuleCalls, node: ast.Subscript, own: LayerChoice) -> str | None:
-    table = calls.table(node.value.id) if isinstance(node.value, ast.Name) else None
+    table = calls.top.table(node.value.id) if isinstance(node.value, ast.Name) else None
     for key, value in zip(table.keys, table.values, strict=True) if table is not None else ():
         if isinstance(key, ast.Constant) and repr(key.value) == own.value:
             return dotted(value)

@@ -41,7 +41,7 @@ def _elsewhere(index: IndexView, qualified: str | None) -> _Elsewhere | None:
         return None
     found = other_files.defined(index, qualified)
     calls = other_files.calls_of(found[0].text) if found is not None else None
-    if found is None or calls is None or found[1].owner or not calls.binds_once(name):
+    if found is None or calls is None or found[1].owner or not calls.top.binds_once(name):
         return None
     module = found[0].module
     return found[1], calls, lambda node: index.resolve(module, dotted(node) or "?")
@@ -99,7 +99,7 @@ class RowFunctions(RowExpressions):
 
     def number(self, node: ast.expr) -> Held:
         """A default of a parameter."""
-        written = self.calls.literal(node.id) if isinstance(node, ast.Name) else node
+        written = self.calls.top.literal(node.id) if isinstance(node, ast.Name) else node
         if isinstance(written, ast.Constant):
             return constant(written.value)
         try:
