@@ -74,6 +74,7 @@ class Settings(NamedTuple):
     unsafe_fixes: bool = False
     opaque: bool = False
     one_path: bool = False
+    helpers: str | None = None
     module_bases: tuple[str, ...] = ()
     log_calls: str = "guard"
     guards: str = "assert"
@@ -204,9 +205,18 @@ def _settings(
         values[key.replace("-", "_")] = _READERS[key](value, f"{where} {key}")
     if known_codes is not None:
         _check_all_codes(values, where, known_codes)
+    if "helpers" in values:
+        _check_helpers(root, values["helpers"], f"{where} helpers")
     if "target_torch" not in values:
         values["target_torch"] = _own_target_torch(root)
     return Settings(root=root, **values)
+
+
+def _check_helpers(root: Path, path: str, where: str) -> None:
+    if not (root / path).parent.joinpath("__init__.py").is_file():
+        raise SettingsError(f"{where}: {path} is not in a package: there is no `__init__.py` beside it")
+    if not (root / path).is_file():
+        raise SettingsError(f"{where}: there is no {path}; create an empty file there and add it to git")
 
 
 def _check_all_codes(values: Mapping[str, Any], where: str, known_codes: Callable[[], Collection[str]]) -> None:
@@ -278,6 +288,13 @@ def _text(value: object, where: str) -> str:
     return value
 
 
+def _python_file(value: object, where: str) -> str:
+    text = _text(value, where).removeprefix("./")
+    if not re.fullmatch(r"(?:[^\W\d]\w*/)*[^\W\d]\w*\.py", text) or text.endswith("__init__.py"):
+        raise SettingsError(f'{where} must be a module of a package of this project, such as "pkg/_helpers.py"')
+    return text
+
+
 def _template(*names: str) -> Callable[[object, str], str]:
     def read(value: object, where: str) -> str:
         from string import Template
@@ -324,6 +341,7 @@ _READERS: Mapping[str, Callable[[object, str], Any]] = {
     "unsafe-fixes": _boolean,
     "opaque": _boolean,
     "one-path": _boolean,
+    "helpers": _python_file,
     "module-bases": _matching(_NAME, "mylib.layers.BaseModule"),
     "log-calls": _one_of(LOG_CALLS),
     "guards": _one_of(GUARDS),

@@ -40,6 +40,7 @@ SUPPRESSION = r"#\s*graphmend:\s*(?:(skip-file)|ignore(?:\s*\[([^\]]{0,999})\])?
 MOST_READ = 16 * 2**20
 MOST_PARSED = 4 * 2**20
 MOST_CONFIGURED = 2 * 2**20  # of a file that settings or requirements are read from
+SHORTEST_LIMIT, LONGEST_LIMIT = 79, 120  # of lines that are written
 # Of Python's own encodings: these take time by the square of the length, or are for pieces of text alone.
 _NOT_FOR_FILES = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"})
 
@@ -128,6 +129,14 @@ class SourceFile:
             if number == _BLOCKS_TO_LOOK_AT:
                 break
         return counts.most_common(1)[0][0] if counts else "    "
+
+    @cached_property
+    def line_limit(self) -> int:
+        """The longest line that the file itself has, within reason."""
+        # What graphmend writes is not the author's style, and rules that run one by one see what others wrote.
+        ours = ("is_compiling()", "once per compilation:")
+        long = (line for line in self.lines if len(line) > SHORTEST_LIMIT and not any(each in line for each in ours))
+        return min(max(map(len, long), default=SHORTEST_LIMIT), LONGEST_LIMIT)
 
     def parse(self) -> ast.Module:
         """The syntax tree, made anew at every call; SourceError if Python cannot parse the text or it is too large."""

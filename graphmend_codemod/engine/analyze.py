@@ -122,13 +122,13 @@ def with_candidates(
     summary: ModuleSummary, functions: Iterable[ReachedFunction], settings: Settings
 ) -> tuple[ReachedFunction, ...]:
     """Those of the functions that hold anything that a rule could look at."""
-    worth = candidates(summary, settings)
+    worth = candidates(summary, settings) if summary.path != settings.helpers else ()
     return tuple(function for function in functions if (function.qualname, function.line) in worth)
 
 
 def as_if_reached(summary: ModuleSummary, settings: Settings) -> tuple[ReachedFunction, ...]:
     """Every function that holds candidates, for want of knowing which are reached."""
-    worth = candidates(summary, settings)
+    worth = candidates(summary, settings) if summary.path != settings.helpers else ()
     functions = [each for each in summary.functions if each.qualname and (each.qualname, each.line) in worth]
     if not functions:
         return ()

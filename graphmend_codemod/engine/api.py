@@ -115,17 +115,24 @@ def fix(
     fixing = Fixing(checker, settings, vetoes, proof)
     with without_cyclic_collector():
         fixing.run(files.files, named=files.named)
-    fixes = []
+    fixes: list[FileFix] = []
     problems = [*files.problems, *fixing.problems]
-    for change in fixing.changes():
+    missing = False
+    # The module of helpers comes first: nothing is to import what it does not have.
+    for change in sorted(fixing.changes(), key=lambda each: (each.path != settings.helpers, each.path)):
+        if missing and fixing.needs_library(change.path):
+            problems.append(Problem(change.path, f"was not changed: {settings.helpers} could not be written"))
+            continue
         try:
             if write:
                 write_atomically(settings.root / change.path, change.before, change.after, root=settings.root)
         except SourceError as error:
             problems.append(Problem(change.path, str(error)))
+            missing = missing or change.path == settings.helpers
         else:
             fixes.append(change)
     notes = (*leftovers, *checker.notes)
+    fixes.sort(key=lambda each: each.path)
     result = FixResult(tuple(fixes), fixing.remaining, tuple(problems), len(files.files), notes)
     if not files.notebooks:
         return result
@@ -154,7 +161,7 @@ def fix_text(text: bytes, path: Path, settings: Settings, *, proof: Proof | None
         return FixResult((), (), (source,), 1)
     checker = Checker(settings, remember=True)
     checker.overlay(source)
-    fixing = Fixing(checker, settings, proof=proof)
+    fixing = Fixing(checker, settings, proof=proof, alone=True)
     with without_cyclic_collector():
         fixing.run((source.path,), named=True)
     return FixResult(tuple(fixing.changes()), fixing.remaining, tuple(fixing.problems), 1)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.core.findings import Edit, Finding, Problem
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.engine.session import Checker
+
+if TYPE_CHECKING:
+    from graphmend_codemod.rewriting.library import Library
 
 _MOST_PASSES = 20
 
@@ -51,18 +55,27 @@ class _Fixed:
         self.before = source
         self.source = source
         self.applied: list[Finding] = []
+        self.needs_library = False
 
 
 class Fixing:
     """One run of fixes. Texts change in memory only; `remaining` and `problems` tell about the last of them."""
 
     def __init__(
-        self, checker: Checker, settings: Settings, vetoes: Sequence[Veto] = (), proof: Proof | None = None
+        self,
+        checker: Checker,
+        settings: Settings,
+        vetoes: Sequence[Veto] = (),
+        proof: Proof | None = None,
+        *,
+        alone: bool = False,
     ) -> None:
+        """`alone`: nothing but the files that are fixed may change, not even the module of helpers."""
         self._checker = checker
         self._settings = settings
         self._vetoes = vetoes
         self._proof = proof
+        self._alone = alone
         self._unproven: dict[str, Problem] = {}
         self._fixed: dict[str, _Fixed] = {}
         self.remaining: tuple[Finding, ...] = ()
@@ -98,6 +111,20 @@ class Fixing:
             if fixed.source.raw != fixed.before.raw:
                 yield FileFix(path, fixed.before.raw, fixed.source.raw, tuple(fixed.applied))
 
+    def needs_library(self, path: str) -> bool:
+        """Whether a file that changed imports what the module of helpers may have got in this run."""
+        return path in self._fixed and self._fixed[path].needs_library
+
+    @cached_property
+    def _library(self) -> Library | None:
+        if self._settings.helpers is None:
+            return None
+        from graphmend_codemod.project.index.modules import PackageLayout
+        from graphmend_codemod.rewriting.library import Library
+
+        source = self._checker.source(self._settings.helpers)
+        return Library(source, PackageLayout(self._settings.root), grows=not self._alone)
+
     def _unless_forbidden(self, finding: Finding) -> Finding:
         only = self._settings.only_sites
         key = (finding.path, finding.code, finding.function, "" if only is None else self._statement(finding))
@@ -131,7 +158,8 @@ class Fixing:
 
         try:
             source = self._checker.source(path)
-            applied = apply(source, [each.edit for each in findings if each.edit is not None])
+            library = self._library
+            applied = apply(source, [each.edit for each in findings if each.edit is not None], library)
             if applied.text == source.text:
                 refused.update({findings[number]: reason for number, reason in applied.skipped})
                 return False
@@ -139,6 +167,7 @@ class Fixing:
             if self._proof is not None:
                 made = (findings[number].edit for number in applied.applied)
                 self._proof(source, after, [edit for edit in made if edit is not None])
+            grown = library.with_helpers(applied.for_library) if library is not None else None
         except RewriteError as error:
             return self._leave_alone(path, str(error))
         except SourceError as error:
@@ -151,6 +180,11 @@ class Fixing:
         fixed.source = after
         fixed.applied += [findings[number] for number in applied.applied]
         self._checker.overlay(after)
+        fixed.needs_library = fixed.needs_library or bool(applied.for_library)
+        if library is not None and grown is not None and grown.source.text != library.source.text:
+            self._fixed.setdefault(library.source.path, _Fixed(library.source)).source = grown.source
+            self._checker.overlay(grown.source)
+            self._library = grown
         return True
 
     def _leave_alone(self, path: str, reason: str) -> bool:

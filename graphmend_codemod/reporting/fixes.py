@@ -14,7 +14,7 @@ def line(change: FileFix, root: Path) -> str:
     """One line for a changed file: which rules were applied how often."""
     counts = Counter(finding.code for finding in change.applied)
     rules = ", ".join(code if count == 1 else f"{code} x{count}" for code, count in sorted(counts.items()))
-    return f"{printable(shown_path(change.path, root))}: {rules}"
+    return f"{printable(shown_path(change.path, root))}: {rules or 'functions that fixed files import'}"
 
 
 def summary(
@@ -27,7 +27,8 @@ def summary(
     sites = sum(len(change.applied) for change in result.fixes)
     if sites:
         verb = "Fixed" if written else "Would fix"
-        done = f"{verb} {plural(sites, 'break site')} in {plural(len(result.fixes), 'file')}"
+        files = sum(bool(change.applied) for change in result.fixes)
+        done = f"{verb} {plural(sites, 'break site')} in {plural(files, 'file')}"
         outlined = sum(kind_of(each) is FixStatus.OPAQUE for change in result.fixes for each in change.applied)
         done += f", {outlined} as {'an opaque operator' if outlined == 1 else 'opaque operators'}" if outlined else ""
     else:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import NamedTuple, cast
 
 import libcst as cst
+from libcst.helpers import get_full_name_for_node
 
 from graphmend_codemod.rewriting.concrete_nodes import (
     PARTS,
@@ -149,6 +150,15 @@ class Comparison:
             return len(node.body) == 1 and name.asname is None and name.evaluated_name in self._imports
         return bool(self._names) and any(word.startswith(self._names) for word in words(item.text))
 
+    def imports_more(self, old: cst.CSTNode, new: cst.CSTNode) -> bool:
+        """True if an import is the old one with names of what edits bring along."""
+        before, after = _imported(old), _imported(new)
+        if before is None or after is None or before[0] != after[0]:
+            return False
+        more = [name for name in after[1] if name not in before[1]]
+        kept = [name for name in after[1] if name in before[1]]
+        return kept == before[1] and bool(self._names) and all(name.startswith(self._names) for name in more)
+
     def covers(self, item: _Item) -> list[Touched]:
         """The edits that replace a statement: whole, or a part of one without blocks."""
         found = self._touches(item.first, item.last)
@@ -260,6 +270,8 @@ class _Walk:
                     moved, new = [Group(_above(old), _above(new))], new.below(old)
                 if same(old.node, new.node):
                     yield moved, i + 1, j + 1, False
+                elif self._definitions and self._comparison.imports_more(old.node, new.node):
+                    yield [*moved, Group(old.text, new.text)], i + 1, j + 1, False
                 elif (found := self._comparison.inside(old, new)) is not None:
                     yield [*moved, *found], i + 1, j + 1, self._comparison.touches_end(old.node, old.line)
                 new = self._new[j]
@@ -292,6 +304,17 @@ class _Walk:
         if self._comparison.inserts(first, last):
             return True
         return self._definitions and self._comparison.is_expected(new)
+
+
+def _imported(node: cst.CSTNode) -> tuple[str, list[str]] | None:
+    """The module and the names of one `from` import on a line of its own, None for anything else."""
+    if not isinstance(node, cst.SimpleStatementLine) or len(node.body) != 1:
+        return None
+    found = node.body[0]
+    if not isinstance(found, cst.ImportFrom) or isinstance(found.names, cst.ImportStar):
+        return None
+    names = [each.evaluated_name + (f" as {each.evaluated_alias}" if each.asname else "") for each in found.names]
+    return "." * len(found.relative) + (get_full_name_for_node(found.module or "") or ""), names
 
 
 def _items(lines: Lines, nodes: Sequence[cst.CSTNode], line: int, *, counted: bool = True) -> list[_Item]:

@@ -10,9 +10,10 @@ from graphmend_codemod.core.findings import Edit, EditForm, Helper
 from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.rewriting.blocks import CodeBlocks
 from graphmend_codemod.rewriting.eager_view import same_in_eager_mode
-from graphmend_codemod.rewriting.helpers import Needed, check_condition, named, new_helpers
+from graphmend_codemod.rewriting.helpers import Needed, Shelf, check_condition, named, new_helpers
 from graphmend_codemod.rewriting.imports import new_imports
 from graphmend_codemod.rewriting.insertions import placed
+from graphmend_codemod.rewriting.library import Library, new_names
 from graphmend_codemod.rewriting.names import ModuleNames
 from graphmend_codemod.rewriting.place import changes
 from graphmend_codemod.rewriting.render import offsets
@@ -22,11 +23,15 @@ from graphmend_codemod.rewriting.verify import parsed, verify
 
 @dataclass(frozen=True)
 class Applied:
-    """A text with edits made. `applied` and `skipped` name edits by their index in the order they were given."""
+    """A text with edits made. `applied` and `skipped` name edits by their index in the order they were given.
+
+    `for_library` are helpers that the text imports from the project's module of helpers, and that this has to get.
+    """
 
     text: str
     applied: tuple[int, ...]
     skipped: tuple[tuple[int, str], ...] = ()
+    for_library: tuple[Helper, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -40,44 +45,49 @@ class _Planned:
     form: EditForm
 
 
-def apply(source: SourceFile, edits: Sequence[Edit]) -> Applied:
+def apply(source: SourceFile, edits: Sequence[Edit], library: Library | None = None) -> Applied:
     """Make the edits that can be made together; SourceError if the source itself cannot be parsed.
 
     Of two edits that overlap the earlier in the text is made; the other is skipped and will be found again in the new
     text. Nothing outside the edited statements changes, which is proven by comparing the trees; an edit for which
-    that fails is skipped. Imports and helpers are placed once, and so is an edit that is given more than once.
+    that fails is skipped. Imports and helpers are placed once, and so is an edit that is given more than once. Helpers
+    that `library` can hold are imported from there.
     """
     first: dict[Edit, int] = {}
     same = [first.setdefault(edit, index) for index, edit in enumerate(edits)]
     blocks = CodeBlocks(TextLayout(source), source.parse())
-    planned, skipped = _plan(blocks, edits, list(first.values()))
+    spelled = library.named_by(blocks) if library is not None else None
+    shelf = Shelf(library, spelled) if library is not None and spelled is not None else None
+    planned, skipped = _plan(blocks, edits, list(first.values()), shelf)
     try:
-        text = _made(blocks, planned)
+        text = _made(blocks, planned, shelf)
     except RewriteError:
         # One of them is at fault: let each in on its own merit.
         kept: list[_Planned] = []
         text = source.text
         for plan in planned:
             try:
-                text = _made(blocks, [*kept, plan])
+                text = _made(blocks, [*kept, plan], shelf)
                 kept.append(plan)
             except RewriteError as error:
                 skipped.append((plan.index, str(error)))
         planned = kept
     made, reasons = {plan.index for plan in planned}, dict(skipped)
     applied = tuple(index for index, one in enumerate(same) if one in made)
-    return Applied(text, applied, tuple((index, reasons[one]) for index, one in enumerate(same) if one in reasons))
+    skips = tuple((index, reasons[one]) for index, one in enumerate(same) if one in reasons)
+    shelved = {each.helper.name: each.helper for plan in planned for each in plan.helpers if each.imported}
+    return Applied(text, applied, skips, tuple(shelved.values()))
 
 
 def _plan(
-    blocks: CodeBlocks, edits: Sequence[Edit], indices: Sequence[int]
+    blocks: CodeBlocks, edits: Sequence[Edit], indices: Sequence[int], shelf: Shelf | None
 ) -> tuple[list[_Planned], list[tuple[int, str]]]:
     names = ModuleNames(blocks)
     planned: list[_Planned] = []
     skipped: list[tuple[int, str]] = []
     for index in sorted(indices, key=lambda index: _position(edits[index])):
         try:
-            plan = _planned(blocks, names, index, edits[index], planned)
+            plan = _planned(blocks, names, index, edits[index], planned, shelf)
         except RewriteError as error:
             skipped.append((index, str(error)))
             continue
@@ -93,10 +103,12 @@ def _position(edit: Edit) -> tuple[int, int]:
     return min(((one.span.start_line, one.span.start_column) for one in edit.replacements), default=(0, 0))
 
 
-def _planned(blocks: CodeBlocks, names: ModuleNames, index: int, edit: Edit, before: Sequence[_Planned]) -> _Planned:
+def _planned(
+    blocks: CodeBlocks, names: ModuleNames, index: int, edit: Edit, before: Sequence[_Planned], shelf: Shelf | None
+) -> _Planned:
     places = [offsets(blocks.layout, one.span)[0] for one in edit.replacements]
     imports = tuple(dotted for dotted in edit.imports if _must_import(names, dotted, places, bool(edit.helpers)))
-    edit, helpers = named(names, edit, [needed for plan in before for needed in plan.helpers])
+    edit, helpers = named(names, edit, [needed for plan in before for needed in plan.helpers], shelf)
     for needed in helpers:
         if not needed.present:
             check_condition(names, needed.helper, places)
@@ -115,12 +127,19 @@ def _must_import(names: ModuleNames, dotted: str, places: Sequence[int], helpers
     return bool(elsewhere or helpers) and names.needs_import(dotted)
 
 
-def _made(blocks: CodeBlocks, planned: Sequence[_Planned]) -> str:
+def _made(blocks: CodeBlocks, planned: Sequence[_Planned], shelf: Shelf | None) -> str:
     """The text with all of this in it. RewriteError if it says something else outside of the edits."""
     wanted = [change for plan in planned for change in plan.changes]
     imports = new_imports(blocks, (name for plan in planned for name in plan.imports))
     helpers: dict[str, Helper] = {}
-    for needed in (needed for plan in planned for needed in plan.helpers if not needed.present):
+    missing = [needed for plan in planned for needed in plan.helpers if not needed.present]
+    if shelf is not None and (shelved := {needed.helper.name for needed in missing if needed.imported}):
+        more = new_names(blocks, shelf.spelled, shelved)
+        if isinstance(more, Change):
+            wanted.append(more)
+        else:
+            imports.append(more)
+    for needed in (needed for needed in missing if not needed.imported):
         known = helpers.setdefault(needed.helper.name, needed.helper)
         after = tuple(dict.fromkeys((*known.after, *needed.helper.after)))
         helpers[known.name] = known._replace(after=after)
@@ -132,20 +151,28 @@ def _made(blocks: CodeBlocks, planned: Sequence[_Planned]) -> str:
         raise RewriteError(str(error)) from error
     verify(blocks, result, regions, moved)
     changed = [change for plan in planned if plan.form is not EditForm.BESIDE for change in plan.changes]
-    _demand_same_in_eager_mode(blocks, result, regions, {(change.start, change.end) for change in changed})
+    left_alone = {(change.start, change.end) for change in changed}
+    _demand_same_in_eager_mode(blocks, result, regions, left_alone, shelf.spelled if shelf is not None else None)
     return text
 
 
 def _demand_same_in_eager_mode(
-    old: CodeBlocks, new: CodeBlocks, regions: Sequence[Region], others: Collection[tuple[int, int]]
+    old: CodeBlocks,
+    new: CodeBlocks,
+    regions: Sequence[Region],
+    others: Collection[tuple[int, int]],
+    library: str | None,
 ) -> None:
-    """RewriteError where eager mode would run something else, but for top-level statements that `others` are in."""
+    """RewriteError where eager mode would run something else, but for top-level statements that `others` are in.
+
+    More names may be imported from `library`.
+    """
     left_alone = [region for region in regions if (region.old_start, region.old_end) in others]
     before = [node for node in old.tree.body if _is_in(old, node, regions, new=False)]
     after = [node for node in new.tree.body if _is_in(new, node, regions, new=True)]
     before = [node for node in before if not _is_in(old, node, left_alone, new=False)]
     after = [node for node in after if not _is_in(new, node, left_alone, new=True)]
-    if not same_in_eager_mode(before, after, old.tree):
+    if not same_in_eager_mode(before, after, old.tree, library):
         raise RewriteError("eager mode would run different code")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
@@ -13,6 +13,7 @@ from graphmend_codemod.core.source import SourceError, parse_text
 from graphmend_codemod.rewriting.blocks import CodeBlocks
 from graphmend_codemod.rewriting.imports import under_condition
 from graphmend_codemod.rewriting.insertions import Insertion, above, below
+from graphmend_codemod.rewriting.library import Library
 from graphmend_codemod.rewriting.names import ModuleNames, has_definition, has_import
 from graphmend_codemod.rewriting.render import render
 from graphmend_codemod.rewriting.text import RewriteError
@@ -20,13 +21,27 @@ from graphmend_codemod.rewriting.text import RewriteError
 
 @dataclass(frozen=True)
 class Needed:
-    """A helper under the name that it gets in this file; `present` if the file has it already."""
+    """A helper under the name that it gets in this file; `present` if the file has it already.
+
+    `imported` is one that stands in the project's module of helpers.
+    """
 
     helper: Helper
     present: bool
+    imported: bool = False
 
 
-def named(names: ModuleNames, edit: Edit, taken: Sequence[Needed]) -> tuple[Edit, tuple[Needed, ...]]:
+@dataclass(frozen=True)
+class Shelf:
+    """The project's module of helpers, as this file spells it where it imports from there."""
+
+    library: Library
+    spelled: str
+
+
+def named(
+    names: ModuleNames, edit: Edit, taken: Sequence[Needed], shelf: Shelf | None = None
+) -> tuple[Edit, tuple[Needed, ...]]:
     """The edit with its helpers under names that are free in this file, and those helpers.
 
     `taken` are helpers of other edits. RewriteError if a helper's text is not one definition of its name.
@@ -36,7 +51,7 @@ def named(names: ModuleNames, edit: Edit, taken: Sequence[Needed]) -> tuple[Edit
     todo = [*alone, *_groups([helper for helper in edit.helpers if not helper.shared])]
     while todo:
         group = todo.pop(0)
-        chosen = _chosen(names, group, (*taken, *needed))
+        chosen = _chosen(names, group, (*taken, *needed), shelf)
         needed += chosen
         for helper, own in zip(group, chosen, strict=True):
             if own.helper.name != helper.name:
@@ -66,13 +81,13 @@ def _related(one: Helper, other: Helper) -> bool:
     return bool(_word(one.name).search(other.source) or _word(other.name).search(one.source))
 
 
-def _chosen(names: ModuleNames, group: Sequence[Helper], taken: Sequence[Needed]) -> list[Needed]:
+def _chosen(names: ModuleNames, group: Sequence[Helper], taken: Sequence[Needed], shelf: Shelf | None) -> list[Needed]:
     """The helpers of a group under names of one number, which all are free or stand for the same definitions."""
     for helper in group:
         if _definition(helper.source, helper.name) is None:
             raise RewriteError(f"the helper `{helper.name}` is not one definition of that name")
     for number in count(1):
-        found = [_named(names, _numbered(helper, group, number), taken) for helper in group]
+        found = [_named(names, _numbered(helper, group, number), taken, shelf) for helper in group]
         if all(each is not None for each in found):
             return [each for each in found if each is not None]
     raise AssertionError("count() does not end")
@@ -90,19 +105,25 @@ def _numbered(helper: Helper, group: Sequence[Helper], number: int) -> Helper:
     return helper._replace(name=numbered[helper.name], source=source, after=after)
 
 
-def _named(names: ModuleNames, candidate: Helper, taken: Sequence[Needed]) -> Needed | None:
+def _named(names: ModuleNames, candidate: Helper, taken: Sequence[Needed], shelf: Shelf | None) -> Needed | None:
     """The helper under its name, if that is free or means the same definition."""
     name = candidate.name
     wanted = _definition(candidate.source, name)
     bound = names.bound(name)
     if len(bound) == 1 and not names.conditional(bound[0]) and ast.dump(bound[0].node) == wanted:
         return Needed(candidate, present=True)
+    known = shelf.library.definitions.get(name) if shelf is not None else None
+    if shelf is not None and len(bound) == 1 and shelf.library.has(names, bound[0], shelf.spelled):
+        return Needed(candidate, present=True, imported=True) if known == wanted else None
     rivals = [other for other in taken if other.helper.name == name]
     if any(_definition(other.helper.source, name) == wanted for other in rivals):
-        return Needed(candidate, present=rivals[0].present)
-    if not rivals and names.free(name):  # in any scope, so nothing shadows it where it is used
+        return replace(rivals[0], helper=candidate)
+    if rivals or not names.free(name):  # in any scope, so nothing shadows it where it is used
+        return None
+    coming = {other.helper.name for other in taken if other.imported}
+    if shelf is None or not shelf.library.can_hold(candidate, coming):
         return Needed(candidate, present=False)
-    return None
+    return Needed(candidate, present=False, imported=True) if known in (None, wanted) else None
 
 
 def _definition(source: str, name: str) -> str | None:

@@ -71,6 +71,42 @@ def _new_import(blocks: CodeBlocks, dotted: str) -> Insertion:
     return _first_import(blocks, line)
 
 
+def own_imports(blocks: CodeBlocks, package: str) -> list[tuple[int, str]]:
+    """The imports at the top of a file from its own package: how many dots each has, and the module."""
+    return [(_level(entry), entry.module) for entry in _entries(blocks) if _is_own(entry, package)]
+
+
+def sorted_in_own(blocks: CodeBlocks, module: str, text: str, binds: Iterable[str]) -> Insertion:
+    """The insertion of a `from` import of a module of the file's own package, beside its imports of that kind."""
+    entries = _entries(blocks)
+    package = module.partition(".")[0]
+    own = [entry for entry in entries if isinstance(entry.node, ast.ImportFrom) and _is_own(entry, package)]
+    peers = [entry for entry in own if bool(_level(entry)) is module.startswith(".")]
+    if not peers:
+        new = Insertion(below(blocks, entries[-1].node), text, 1, 1) if entries else _first_import(blocks, text)
+        return replace(new, binds=tuple(binds))
+    peers = [entry for entry in peers if entry.group == peers[0].group]
+    keys = [_order(entry.module) for entry in peers]
+    before = [entry for entry in peers if keys != sorted(keys) or _order(entry.module) <= _order(module)]
+    if before:
+        return Insertion(below(blocks, before[-1].node), text, binds=tuple(binds))
+    return Insertion(above(blocks, peers[0].node), text, binds=tuple(binds))
+
+
+def _level(entry: _Entry) -> int:
+    return len(entry.module) - len(entry.module.lstrip("."))
+
+
+def _is_own(entry: _Entry, package: str) -> bool:
+    return _level(entry) > 0 or (bool(package) and entry.root == package)
+
+
+def _order(module: str) -> tuple[int, str]:
+    """As import sorters do by default: first those with the most dots."""
+    name = module.lstrip(".")
+    return len(name) - len(module), name.lower()
+
+
 def under_condition(blocks: CodeBlocks, root: str) -> tuple[int, ast.stmt] | None:
     """The first import from package `root` and the index of the top-level statement whose block it is in.
 

@@ -11,23 +11,13 @@ from functools import lru_cache
 
 from graphmend_codemod.analysis.program_points import ProgramPoint
 from graphmend_codemod.core.findings import CompilePath, Original, Span
-from graphmend_codemod.core.source import SourceFile
+from graphmend_codemod.core.source import LONGEST_LIMIT, SHORTEST_LIMIT, SourceFile
 from graphmend_codemod.rules.framework.conditions import conjuncts, once
 
-_LONGEST_LINE = 120
-_SHORTEST_LIMIT = 79
 _LINE_BREAK = r"(?:(?<=[(\[{])[ \t]*()[\r\n]+\s*)|(?:,?[ \t]*[\r\n]+\s*()(?=[)\]}]))|(?:[ \t]*[\r\n]+\s*)"
 
 
 @lru_cache(maxsize=4)
-def _longest_line(text: str) -> int:
-    # What graphmend writes is not the author's style, and rules that run one by one see what others wrote.
-    long = [line for line in text.splitlines() if len(line) > _SHORTEST_LIMIT]
-    return max(
-        [len(line) for line in long if "is_compiling()" not in line and "once per compilation:" not in line], default=0
-    )
-
-
 def _folded(segment: str, node: ast.AST) -> str | None:
     """An expression with string literals on one line, spelled as it is; None where that does not work."""
     if not isinstance(node, ast.expr) or isinstance(node, ast.Starred):
@@ -131,11 +121,11 @@ class SiteText:
     @property
     def line_limit(self) -> int:
         """The longest line that the file itself has, within reason."""
-        return min(max(_longest_line(self.source.text), _SHORTEST_LIMIT), _LONGEST_LINE)
+        return self.source.line_limit
 
     def is_too_long(self, width: int) -> bool:
         """True for a line longer than `line_limit`, which is looked for in the file only where that matters."""
-        return width > _SHORTEST_LIMIT and (width > _LONGEST_LINE or width > self.line_limit)
+        return width > SHORTEST_LIMIT and (width > LONGEST_LIMIT or width > self.line_limit)
 
     def indentation(self, deeper: int = 0) -> int:
         """Columns before a statement `deeper` levels below this one."""

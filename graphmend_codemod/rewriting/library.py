@@ -1,0 +1,143 @@
+"""The module in which a project keeps helpers once (the setting `helpers`), and what its files import from there."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import symtable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from graphmend_codemod.core.findings import Edit, Helper
+from graphmend_codemod.core.source import SourceFile
+from graphmend_codemod.project.index.modules import PackageLayout
+from graphmend_codemod.rewriting.blocks import CodeBlocks
+from graphmend_codemod.rewriting.imports import own_imports, sorted_in_own, under_condition
+from graphmend_codemod.rewriting.insertions import Insertion
+from graphmend_codemod.rewriting.names import Binding, ModuleNames
+from graphmend_codemod.rewriting.text import Change, RewriteError
+
+_BEGINNING = '''"""What `graphmend fix` uses in the files of this package, for torch.compile.
+
+graphmend adds to this file. What no file imports any more can be deleted.
+"""
+'''
+_KNOWN = frozenset({*dir(builtins), "torch", "__name__"})
+
+
+@dataclass(frozen=True, eq=False)
+class Library:
+    """The module of helpers: its text, and whether helpers may be added to it.
+
+    Files of its package import from it, with dots where they import so from their package; a file that imports nothing
+    from there and runs as a script does not, nor one that can be imported without torch.
+    """
+
+    source: SourceFile
+    layout: PackageLayout
+    grows: bool = True
+
+    @cached_property
+    def definitions(self) -> dict[str, str]:
+        """The functions of the module: their trees as text, by name."""
+        return {node.name: ast.dump(node) for node in self.source.parse().body if isinstance(node, ast.FunctionDef)}
+
+    def named_by(self, blocks: CodeBlocks) -> str | None:
+        """The module as a file spells it in `from ... import`, None where the file is not to import from it."""
+        path, own = blocks.layout.source.path, self.source.path
+        if not path.endswith(".py"):
+            return None
+        base = self.layout.base(path)
+        inside, module = path[len(base) :].strip("/"), own[len(base) :].strip("/")
+        if path == own or base != self.layout.base(own) or inside.partition("/")[0] != module.partition("/")[0]:
+            return None
+        if "/" not in inside or under_condition(blocks, "torch") is not None:
+            return None
+        absolute = self.layout.name(own)
+        relative = _relative(inside.split("/")[:-1], module.removesuffix(".py").split("/"))
+        imported = {level for level, _ in own_imports(blocks, absolute.partition(".")[0])}
+        if any(imported) or not (imported or _is_a_script(blocks.tree)):
+            return relative
+        return absolute if imported else None
+
+    def with_helpers(self, helpers: Sequence[Helper]) -> Library:
+        """The module with more helpers; those that it has already are left. RewriteError if it cannot take them."""
+        from graphmend_codemod.rewriting.edits import apply
+
+        beginning = self.source
+        if not beginning.parse().body:
+            beginning = beginning.with_text(f"{beginning.text}{_BEGINNING}")
+        made = apply(beginning, [Edit((), ("torch",), tuple(helpers))])
+        for _, reason in made.skipped:
+            raise RewriteError(f"{self.source.path} cannot hold its helpers: {reason}")
+        return replace(self, source=self.source.with_text(made.text))
+
+    def has(self, names: ModuleNames, binding: Binding, spelled: str) -> bool:
+        """True for what a file imports from this module under its own name."""
+        node = binding.node
+        if names.conditional(binding) or not isinstance(node, ast.ImportFrom) or _spelled(node) != spelled:
+            return False
+        return any(each.name == binding.name and each.asname is None for each in node.names)
+
+    def can_hold(self, helper: Helper, coming: Collection[str]) -> bool:
+        """True for a helper that means the same there; `coming` are names of others that the same edits bring."""
+        if not helper.shared:
+            return False
+        known = self.definitions.get(helper.name)
+        if not self.grows and known is None:
+            return False
+        return _of_the_module(helper.source) <= _KNOWN.union(self.definitions, coming, [helper.name])
+
+
+def _relative(package: Sequence[str], module: Sequence[str]) -> str:
+    """The module as files in a package spell it, both as names below one folder."""
+    shared = 0
+    while shared < min(len(package), len(module) - 1) and package[shared] == module[shared]:
+        shared += 1
+    return "." * (len(package) - shared + 1) + ".".join(module[shared:])
+
+
+def _is_a_script(tree: ast.Module) -> bool:
+    """True where the file asks for `__name__` at the top, as what runs as a script does."""
+    tests = (node.test for node in tree.body if isinstance(node, ast.If))
+    return any(isinstance(part, ast.Name) and part.id == "__name__" for test in tests for part in ast.walk(test))
+
+
+def _spelled(node: ast.ImportFrom) -> str:
+    return "." * node.level + (node.module or "")
+
+
+def _of_the_module(source: str) -> set[str]:
+    """Names that a definition takes from its module, or from Python itself."""
+    whole = symtable.symtable(source, "<helper>", "exec")
+    found = {each.get_name() for each in whole.get_symbols() if not each.is_assigned()}
+    tables = list(whole.get_children())
+    while tables:
+        table = tables.pop()
+        found.update(each.get_name() for each in table.get_symbols() if each.is_global())
+        tables += table.get_children()
+    return found
+
+
+def new_names(blocks: CodeBlocks, spelled: str, names: Iterable[str]) -> Insertion | Change:
+    """More names from a module: with those that the file imports from there already, else on a line of their own."""
+    wanted = sorted(set(names))
+    for node in blocks.tree.body:
+        if not isinstance(node, ast.ImportFrom) or _spelled(node) != spelled or node.names[0].name == "*":
+            continue
+        start, end = blocks.start(node), blocks.end(node)
+        if blocks.layout.first_on_line(start) and not blocks.layout.comments(start, end):
+            parts = [each.name if each.asname is None else f"{each.name} as {each.asname}" for each in node.names]
+            parts = sorted([*parts, *wanted]) if parts == sorted(parts) else [*parts, *wanted]
+            return Change(start, end, _import(blocks.layout.source, spelled, parts))
+    return sorted_in_own(blocks, spelled, _import(blocks.layout.source, spelled, wanted), wanted)
+
+
+def _import(source: SourceFile, spelled: str, names: Sequence[str]) -> str:
+    """The statement on one line, or with a line for each name where that is longer than lines of the file."""
+    line = f"from {spelled} import {', '.join(names)}"
+    if len(line) <= source.line_limit:
+        return line
+    inner = "".join(f"{source.indent}{name},{source.newline}" for name in names)
+    return f"from {spelled} import ({source.newline}{inner})"
