@@ -32,11 +32,15 @@ class Model:
 
 @dataclass(frozen=True)
 class WorkTrees:
-    """Three work trees of one project. `trial` is at the base, and is written to while the stage looks for causes."""
+    """Three work trees of one project. `trial` is at the base, and is written to while the stage looks for causes.
+
+    `helpers` is the project's module of helpers, which any change may import from; empty where it has none.
+    """
 
     base: Path
     head: Path
     trial: Path
+    helpers: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,8 @@ class Stage:
 
     def _file(self, path: str, marks: Sequence[Mark]) -> FileChanges:
         base, head = (_bytes(root / path) for root in (self._arms.base, self._arms.head))
+        if path == self._arms.helpers:  # nothing to judge, and there as a whole whatever is tried
+            return FileChanges(path, head, head, ())
         return FileChanges(path, base, head, [mark for mark in marks if mark.path == path])
 
     def _measured(self, models: Sequence[str], files: Mapping[str, FileChanges]) -> list[tuple[str, ModelRow, bool]]:
@@ -148,6 +154,8 @@ class Stage:
         known = self._before.get(model)
         if known is None:
             known = measure_model(self._arms.base, model, folder=self._own_folder(model) / "before", policy=policy)
+            if known.ok and self._arms.helpers:
+                known = replace(known, files=tuple(sorted({*known.files, self._arms.helpers})))
             self._before[model] = known
         return known
 

@@ -289,8 +289,12 @@ def _text(value: object, where: str) -> str:
 
 
 def _python_file(value: object, where: str) -> str:
+    import keyword
+
     text = _text(value, where).removeprefix("./")
-    if not re.fullmatch(r"(?:[^\W\d]\w*/)*[^\W\d]\w*\.py", text) or text.endswith("__init__.py"):
+    names = text.removesuffix(".py").split("/")
+    bad = [name for name in names if not name.isidentifier() or keyword.iskeyword(name)]
+    if bad or not text.endswith(".py") or names[-1] == "__init__":
         raise SettingsError(f'{where} must be a module of a package of this project, such as "pkg/_helpers.py"')
     return text
 

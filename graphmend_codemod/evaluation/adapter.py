@@ -56,7 +56,7 @@ class Evaluating:
         )
         memory = RowMemory(trees.memory, trees.base_oid) if wanted.resume else None
         self._stage = Stage(
-            WorkTrees(trees.base, trees.head, trees.trial),
+            WorkTrees(trees.base, trees.head, trees.trial, trees.helpers),
             trees.folder / "models",
             policy=self._policy,
             jobs=wanted.jobs,

@@ -113,6 +113,7 @@ def _evaluate(options: CompareOptions, progress: Callable[[str], None]) -> Evalu
                 base_oid=base.oid,
                 head_name=head.name,
                 head_oid=head.oid,
+                helpers=settings.helpers or "",
             )
             for model in options.wanted.named or settings.models:
                 for tree in (before, after):

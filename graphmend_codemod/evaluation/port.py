@@ -64,7 +64,8 @@ class Trees:
     """Folders with the project at the base and at the head, which is `base` itself when nothing changed.
 
     `trial` holds the base, too, and may be written to. `memory` is a folder that outlives the run, `folder` one that
-    does not. `repository`, `base_name`, `base_oid` and `head_name` say what they are.
+    does not. `repository`, `base_name`, `base_oid` and `head_name` say what they are. `helpers` is the
+    setting of that name.
     """
 
     base: Path
@@ -77,6 +78,7 @@ class Trees:
     base_oid: str
     head_name: str
     head_oid: str = ""
+    helpers: str = ""
 
 
 @dataclass(frozen=True)

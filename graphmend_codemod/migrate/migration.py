@@ -28,6 +28,7 @@ from graphmend_codemod.migrate.per_rule import Engine, Fixed, Step, fix_rule_by_
 from graphmend_codemod.migrate.proving import Proving
 from graphmend_codemod.migrate.recorded_rounds import Told
 from graphmend_codemod.migrate.revert import TakingBack, taken_key
+from graphmend_codemod.migrate.shared_helpers import with_helpers
 from graphmend_codemod.migrate.shared_session import reading_once
 from graphmend_codemod.migrate.traced import with_trace
 from graphmend_codemod.repository.checkout import Checkout, open_checkout, remarks, require_identity, resolve_commit
@@ -105,6 +106,7 @@ def migrate(
             run = _Run(options, checkout, tree, folder, heedful)
             fixed = run.fix(engine or reading_once())
             fixed, measured, told = run.prove(fixed, branch, measure or port.measure)
+            fixed = replace(fixed, steps=with_helpers(tree, run.settings, fixed.steps))
             outcome = Migration(
                 repository=checkout.name,
                 top=checkout.top,

@@ -104,7 +104,7 @@ def fix_rule_by_rule(
     The paths of `vetoes` are relative to the project's root. `before` are the steps that led to the files as they are;
     `run` is the round of the new ones, which alone are returned.
     """
-    texts = _Texts(worktree, settings.root, before)
+    texts = _Texts(worktree, settings, before)
     steps: list[Step] = []
     for _ in range(_MOST_ROUNDS):
         progress("looking for break sites")
@@ -139,7 +139,7 @@ def left_after(
     before: Sequence[Step],
 ) -> tuple[Finding, ...]:
     """Findings in `paths` after the steps `before` that `settings` do not fix."""
-    texts = _Texts(worktree, settings.root, before)
+    texts = _Texts(worktree, settings, before)
     checked = engine.check(paths, settings, jobs=jobs, cache=cache)
     return _remaining(checked, texts, settings, engine, jobs=jobs, cache=cache, vetoes=vetoes)
 
@@ -203,7 +203,9 @@ class _Texts:
     `before` are the steps that were taken so far.
     """
 
-    def __init__(self, worktree: Worktree, project: Path, before: Sequence[Step] = ()) -> None:
+    def __init__(self, worktree: Worktree, settings: Settings, before: Sequence[Step] = ()) -> None:
+        project = settings.root
+        self._helpers = settings.helpers
         self._worktree = worktree
         self._project = project
         self._prefix = "" if project == worktree.root else f"{project.relative_to(worktree.root).as_posix()}/"
@@ -232,6 +234,8 @@ class _Texts:
         statements: list[str] = []
         files: dict[str, bytes] = {}
         for change in result.fixes:
+            if change.path == self._helpers:
+                continue  # what is left of it in the end goes into one commit
             if change.before != change.after and self._is_sound(change):
                 text = change.before.decode("utf-8", "replace")
                 statements += [first_line(text, finding.span.start_line) for finding in change.applied]

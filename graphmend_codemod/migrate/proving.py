@@ -103,6 +103,7 @@ class Proving:
             base_name=self.tree.commit.name,
             base_oid=self.tree.commit.oid,
             head_name=branch,
+            helpers=self.settings.helpers or "",
         )
 
     def _sites(self, fixed: Fixed) -> Sites:
@@ -118,7 +119,8 @@ class Proving:
 
     def _changed(self, fixed: Fixed) -> list[str]:
         paths = {path for step in fixed.steps for path in step.files}
-        return sorted(path.removeprefix(self._prefix) for path in paths)
+        found = {path.removeprefix(self._prefix) for path in paths}
+        return sorted(found | {self.settings.helpers} if found and self.settings.helpers is not None else found)
 
     @property
     def _prefix(self) -> str:

@@ -63,6 +63,8 @@ class Library:
 
     def with_helpers(self, helpers: Sequence[Helper]) -> Library:
         """The module with more helpers; those that it has already are left. RewriteError if it cannot take them."""
+        if not helpers:
+            return self
         from graphmend_codemod.rewriting.edits import apply
 
         beginning = self.source
@@ -72,6 +74,20 @@ class Library:
         for _, reason in made.skipped:
             raise RewriteError(f"{self.source.path} cannot hold its helpers: {reason}")
         return replace(self, source=self.source.with_text(made.text))
+
+    def only(self, before: SourceFile, names: Iterable[str]) -> Library:
+        """What the module was before, with those of its helpers alone that files import by these names."""
+        nodes = {node.name: node for node in self.source.parse().body if isinstance(node, ast.FunctionDef)}
+        texts = {name: _whole(self.source, node) for name, node in nodes.items()}
+        wanted, waiting = set[str](), list(names)
+        while waiting:
+            name = waiting.pop()
+            if name in texts and name not in wanted:
+                wanted.add(name)
+                waiting += _of_the_module(texts[name])
+        earlier = Library(before, self.layout)
+        kept = [name for name in texts if name in wanted and name not in earlier.definitions]
+        return earlier.with_helpers([Helper(name, texts[name], tuple(kept[:n])) for n, name in enumerate(kept)])
 
     def has(self, names: ModuleNames, binding: Binding, spelled: str) -> bool:
         """True for what a file imports from this module under its own name."""
@@ -96,6 +112,18 @@ def _relative(package: Sequence[str], module: Sequence[str]) -> str:
     while shared < min(len(package), len(module) - 1) and package[shared] == module[shared]:
         shared += 1
     return "." * (len(package) - shared + 1) + ".".join(module[shared:])
+
+
+def _whole(source: SourceFile, node: ast.FunctionDef) -> str:
+    first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+    return "\n".join(source.lines[first - 1 : node.end_lineno])
+
+
+def imported_from(library: str, source: SourceFile) -> set[str]:
+    """The names that a file imports from a module of this path, as its last part tells."""
+    stem = library.rpartition("/")[2].removesuffix(".py")
+    nodes = [node for node in ast.walk(source.parse()) if isinstance(node, ast.ImportFrom)]
+    return {each.name for node in nodes if (node.module or "").rpartition(".")[2] == stem for each in node.names}
 
 
 def _is_a_script(tree: ast.Module) -> bool:

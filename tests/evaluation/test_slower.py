@@ -96,6 +96,38 @@ def reads(*slow: str) -> Callable[[Path], bool]:
     return lambda tree: any(each in (tree / "m.py").read_text() for each in slow)
 
 
+def test_the_module_of_helpers_is_there_whatever_is_tried(tmp_path: Path) -> None:
+    for name, model, helpers in (
+        ("base", BASE, ""),
+        ("head", BASE.replace("(x)\n", "(x, 2)\n"), "b"),
+        ("trial", BASE, ""),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "m.py").write_text(model)
+        (tmp_path / name / "helpers.py").write_text(helpers)
+    memory = RowMemory(tmp_path / "memory", "base")
+    arm = ModelMeasurement("m:make", Status.OK, "", 0.0, counts=COUNTS, files=("helpers.py", "m.py"))
+    contents = {path: (tmp_path / "head" / path).read_bytes() for path in ("m.py", "helpers.py")}
+    memory.write("m:make", contents, ModelRow("m:make", arm, arm))
+    assert memory.read("m:make", {**contents, "helpers.py": b"other"}) is None
+    stage = Stage(
+        WorkTrees(*(tmp_path / name for name in ("base", "head", "trial")), "helpers.py"),
+        tmp_path / "out",
+        memory=memory,
+    )
+    judged = stage.judge([Model("m:make", Source.OPTION)], ["m.py", "helpers.py"], MARKS)
+    assert {each.path for each in judged.changes} == {"m.py"}
+    seen: list[str] = []
+
+    def is_slow(tree: Path) -> bool:
+        seen.append((tree / "helpers.py").read_text())
+        return "b(x, 2)" in (tree / "m.py").read_text()
+
+    (found,) = stage.slower_changes("m:make", "steady state +50%", is_slow)
+    assert found.change.rules == ("GM201",)
+    assert set(seen) == {"b"}
+
+
 @pytest.mark.parametrize(
     ("slow", "rules"),
     [(("b(x, 2)",), ["GM201"]), (("a(x, 2)", "c(x, 2)"), ["GM101", "GM301"]), (("c(x, 2)",), ["GM301"])],
