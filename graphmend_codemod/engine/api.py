@@ -131,7 +131,7 @@ def fix(
             missing = missing or change.path == settings.helpers
         else:
             fixes.append(change)
-    notes = (*leftovers, *checker.notes)
+    notes = (*leftovers, *checker.notes, *fixing.notes)
     fixes.sort(key=lambda each: each.path)
     result = FixResult(tuple(fixes), fixing.remaining, tuple(problems), len(files.files), notes)
     if not files.notebooks:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from graphmend_codemod.rewriting.library import Library
 
 _MOST_PASSES = 20
+_WORTH_SHARING = 100  # lines
 
 Proof = Callable[[SourceFile, SourceFile, Sequence[Edit]], None]
 """Raises RewriteError unless the second text is the first with these edits and nothing else."""
@@ -78,6 +79,7 @@ class Fixing:
         self._alone = alone
         self._unproven: dict[str, Problem] = {}
         self._fixed: dict[str, _Fixed] = {}
+        self._helper_lines: dict[str, list[int]] = {}
         self.remaining: tuple[Finding, ...] = ()
         self.problems: tuple[Problem, ...] = ()
 
@@ -110,6 +112,16 @@ class Fixing:
         for path, fixed in sorted(self._fixed.items()):
             if fixed.source.raw != fixed.before.raw:
                 yield FileFix(path, fixed.before.raw, fixed.source.raw, tuple(fixed.applied))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A word on helpers that many files got."""
+        repeated = sum(sum(lines[1:]) for lines in self._helper_lines.values())
+        if repeated < _WORTH_SHARING or self._alone:
+            return ()
+        files = max(len(lines) for lines in self._helper_lines.values())
+        said = f"{files} files get the same functions, {repeated:,} lines that one copy would save"
+        return (f"{said}; the setting `helpers` keeps them in one module of your package",)
 
     def needs_library(self, path: str) -> bool:
         """Whether a file that changed imports what the module of helpers may have got in this run."""
@@ -180,6 +192,8 @@ class Fixing:
         fixed.source = after
         fixed.applied += [findings[number] for number in applied.applied]
         self._checker.overlay(after)
+        for helper in applied.repeated:
+            self._helper_lines.setdefault(helper.name, []).append(helper.source.count("\n") + 1)
         fixed.needs_library = fixed.needs_library or bool(applied.for_library)
         if library is not None and grown is not None and grown.source.text != library.source.text:
             self._fixed.setdefault(library.source.path, _Fixed(library.source)).source = grown.source

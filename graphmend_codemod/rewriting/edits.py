@@ -25,13 +25,15 @@ from graphmend_codemod.rewriting.verify import parsed, verify
 class Applied:
     """A text with edits made. `applied` and `skipped` name edits by their index in the order they were given.
 
-    `for_library` are helpers that the text imports from the project's module of helpers, and that this has to get.
+    `for_library` are helpers that the text imports from the project's module of helpers, and that this has to get;
+    `repeated` are those that the text has got and other files may get as well.
     """
 
     text: str
     applied: tuple[int, ...]
     skipped: tuple[tuple[int, str], ...] = ()
     for_library: tuple[Helper, ...] = ()
+    repeated: tuple[Helper, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,11 @@ def apply(source: SourceFile, edits: Sequence[Edit], library: Library | None = N
     made, reasons = {plan.index for plan in planned}, dict(skipped)
     applied = tuple(index for index, one in enumerate(same) if one in made)
     skips = tuple((index, reasons[one]) for index, one in enumerate(same) if one in reasons)
-    shelved = {each.helper.name: each.helper for plan in planned for each in plan.helpers if each.imported}
-    return Applied(text, applied, skips, tuple(shelved.values()))
+    needed = [each for plan in planned for each in plan.helpers]
+    shelved = {each.helper.name: each.helper for each in needed if each.imported}
+    written = {each.helper.name: each.helper for each in needed if not each.present and not each.imported}
+    repeated = tuple(each for each in written.values() if each.shared)
+    return Applied(text, applied, skips, tuple(shelved.values()), repeated)
 
 
 def _plan(

@@ -170,3 +170,16 @@ def test_it_is_off_unless_set(root: Path) -> None:
     assert Settings(root).helpers is None
     result = api.fix([], load_settings(root), write=False, cache=False)
     assert "pkg/_helpers.py" not in {each.path for each in result.fixes}
+
+
+def test_files_that_get_copies_are_told_of_the_setting(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "pyproject.toml").write_text("[tool.graphmend]\n")
+    assert api.fix([], load_settings(root), write=False, cache=False).notes == ()
+    monkeypatch.setattr("graphmend_codemod.engine.fixpoint._WORTH_SHARING", 10)
+    (note,) = api.fix([], load_settings(root), write=False, cache=False).notes
+    assert note == (
+        "2 files get the same functions, 28 lines that one copy would save; "
+        "the setting `helpers` keeps them in one module of your package"
+    )
+    (root / "pyproject.toml").write_text('[tool.graphmend]\nhelpers = "pkg/_helpers.py"\n')
+    assert api.fix([], load_settings(root), write=False, cache=False).notes == ()
