@@ -131,11 +131,10 @@ class Fixing:
     def _library(self) -> Library | None:
         if self._settings.helpers is None:
             return None
-        from graphmend_codemod.project.index.modules import PackageLayout
         from graphmend_codemod.rewriting.library import Library
 
         source = self._checker.source(self._settings.helpers)
-        return Library(source, PackageLayout(self._settings.root), grows=not self._alone)
+        return Library(source, self._settings.root, grows=not self._alone)
 
     def _unless_forbidden(self, finding: Finding) -> Finding:
         only = self._settings.only_sites

@@ -58,8 +58,10 @@ def apply(source: SourceFile, edits: Sequence[Edit], library: Library | None = N
     first: dict[Edit, int] = {}
     same = [first.setdefault(edit, index) for index, edit in enumerate(edits)]
     blocks = CodeBlocks(TextLayout(source), source.parse())
-    spelled = library.named_by(blocks) if library is not None else None
-    shelf = Shelf(library, spelled) if library is not None and spelled is not None else None
+    shelf = None
+    if library is not None and any(helper.shared for edit in edits for helper in edit.helpers):
+        spelled = library.named_by(blocks)
+        shelf = Shelf(library, spelled) if spelled is not None else None
     planned, skipped = _plan(blocks, edits, list(first.values()), shelf)
     try:
         text = _made(blocks, planned, shelf)

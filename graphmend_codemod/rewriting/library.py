@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import symtable
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from graphmend_codemod.core.findings import Edit, Helper
-from graphmend_codemod.core.source import SourceFile
+from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.project.index.modules import PackageLayout
 from graphmend_codemod.rewriting.blocks import CodeBlocks
 from graphmend_codemod.rewriting.imports import own_imports, sorted_in_own, under_condition
@@ -30,13 +32,18 @@ _KNOWN = frozenset({*dir(builtins), "torch", "__name__"})
 class Library:
     """The module of helpers: its text, and whether helpers may be added to it.
 
-    Files of its package import from it, with dots where they import so from their package; a file that imports nothing
-    from there and runs as a script does not, nor one that can be imported without torch.
+    Files of its package import from it, with dots where they import so from their package. A file that imports nothing
+    from there does if a file in its folder or one above imports it as part of the package, and none without that. One
+    that can be imported without torch does not.
     """
 
     source: SourceFile
-    layout: PackageLayout
+    root: Path
     grows: bool = True
+
+    @cached_property
+    def _layout(self) -> PackageLayout:
+        return PackageLayout(self.root)
 
     @cached_property
     def definitions(self) -> dict[str, str]:
@@ -48,18 +55,37 @@ class Library:
         path, own = blocks.layout.source.path, self.source.path
         if not path.endswith(".py"):
             return None
-        base = self.layout.base(path)
+        base = self._layout.base(path)
         inside, module = path[len(base) :].strip("/"), own[len(base) :].strip("/")
-        if path == own or base != self.layout.base(own) or inside.partition("/")[0] != module.partition("/")[0]:
+        if path == own or base != self._layout.base(own) or inside.partition("/")[0] != module.partition("/")[0]:
             return None
         if "/" not in inside or under_condition(blocks, "torch") is not None:
             return None
-        absolute = self.layout.name(own)
+        absolute = self._layout.name(own)
         relative = _relative(inside.split("/")[:-1], module.removesuffix(".py").split("/"))
         imported = {level for level, _ in own_imports(blocks, absolute.partition(".")[0])}
-        if any(imported) or not (imported or _is_a_script(blocks.tree)):
+        if any(imported) or (not imported and self._is_part(path) and not _is_a_script(blocks.tree)):
             return relative
         return absolute if imported else None
+
+    def _is_part(self, path: str) -> bool:
+        """True for a file that others around it import as part of its package, and none without it."""
+        folder, _, stem = path.rpartition("/")
+        if stem == "__init__.py":
+            return True
+        stem, dotted = stem.removesuffix(".py"), self._layout.name(path)
+        modules = set[str]()
+        base = self._layout.base(path)
+        while True:
+            for other in sorted(each.relative_to(self.root).as_posix() for each in (self.root / folder).glob("*.py")):
+                with contextlib.suppress(SourceError):
+                    source = SourceFile.below(str(self.root), other)
+                    if other != path and stem in source.text:
+                        modules |= _imported_modules(source, self._layout.name(other))
+            if folder == base:
+                break
+            folder = folder.rpartition("/")[0]
+        return dotted in modules and stem not in modules
 
     def with_helpers(self, helpers: Sequence[Helper]) -> Library:
         """The module with more helpers; those that it has already are left. RewriteError if it cannot take them."""
@@ -85,7 +111,7 @@ class Library:
             if name in texts and name not in wanted:
                 wanted.add(name)
                 waiting += _of_the_module(texts[name])
-        earlier = Library(before, self.layout)
+        earlier = Library(before, self.root)
         kept = [name for name in texts if name in wanted and name not in earlier.definitions]
         return earlier.with_helpers([Helper(name, texts[name], tuple(kept[:n])) for n, name in enumerate(kept)])
 
@@ -124,6 +150,21 @@ def imported_from(library: str, source: SourceFile) -> set[str]:
     stem = library.rpartition("/")[2].removesuffix(".py")
     nodes = [node for node in ast.walk(source.parse()) if isinstance(node, ast.ImportFrom)]
     return {each.name for node in nodes if (node.module or "").rpartition(".")[2] == stem for each in node.names}
+
+
+def _imported_modules(source: SourceFile, name: str) -> set[str]:
+    """The modules that a file of this dotted name imports; each may be a name in a module as well."""
+    found = set[str]()
+    package = name if source.path.endswith("__init__.py") else name.rpartition(".")[0]
+    for node in ast.walk(source.parse()):
+        if isinstance(node, ast.Import):
+            found.update(each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".")
+            above = parts[: len(parts) - node.level + 1] if node.level else []
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            found.update([module, *(f"{module}.{each.name}" for each in node.names)])
+    return found
 
 
 def _is_a_script(tree: ast.Module) -> bool:

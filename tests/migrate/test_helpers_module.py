@@ -31,6 +31,7 @@ _HELPERS = "zoo/_helpers.py"
 def repository(repository: Repository) -> Repository:
     repository.write("pyproject.toml", f'[tool.graphmend]\nhelpers = "{_HELPERS}"\ntarget-torch = "2.13"\n')
     repository.write(_HELPERS, "")
+    repository.write("zoo/__init__.py", "from . import mean, model, written\n")
     repository.write("zoo/written.py", _ROWS.format(name="Written", statements=_WRITTEN))
     repository.write("zoo/mean.py", _ROWS.format(name="Mean", statements=_MEAN))
     repository.commit()

@@ -9,7 +9,6 @@ import pytest
 
 from graphmend_codemod.core.findings import EditForm, Helper
 from graphmend_codemod.core.source import SourceFile
-from graphmend_codemod.project.index.modules import PackageLayout
 from graphmend_codemod.rewriting import Applied, RewriteError, apply
 from graphmend_codemod.rewriting.concrete import verify_concrete
 from graphmend_codemod.rewriting.eager_view import same_in_eager_mode
@@ -30,7 +29,7 @@ class Project:
             (root / name).touch()
         self.root = root
         source = SourceFile.from_bytes(helpers.encode(), root / "pkg/_helpers.py", root)
-        self.library = Library(source, PackageLayout(root), grows)
+        self.library = Library(source, root, grows)
 
     def source(self, text: str, path: str = "pkg/sub/model.py") -> SourceFile:
         return SourceFile.from_bytes(block(text).encode(), self.root / path, self.root)
@@ -42,6 +41,10 @@ class Project:
         verify_concrete(source, source.with_text(found.text), [wanted])
         self.library = self.library.with_helpers(found.for_library)
         return found
+
+    def importing(self, statement: str, path: str = "pkg/sub/__init__.py") -> None:
+        (self.root / path).parent.mkdir(exist_ok=True)
+        (self.root / path).write_text(f"{statement}\n")
 
     def after(self, text: str, *helpers: Helper, path: str = "pkg/sub/model.py") -> str:
         return self.applied(self.source(text, path), *helpers).text
@@ -71,6 +74,7 @@ def test_files_import_helpers_and_the_module_gets_them_once(project: Project) ->
 
 def test_the_modules_own_header_stays(tmp_path: Path) -> None:
     project = Project(tmp_path, "# License\n")
+    project.importing("from . import model")
     project.after("import torch\nuse\n", FIRST)
     assert project.library.source.text.startswith('# License\n"""What')
     own = Project(tmp_path, '"""Ours."""\n\nimport torch\n\n\ndef kept():\n    pass\n')
@@ -99,7 +103,7 @@ def test_what_one_place_alone_needs_stays_in_its_file(project: Project) -> None:
         ("from pkg.A import b", "pkg/sub/m.py", "from pkg._helpers import _first\nfrom pkg.A import b\n"),
         ("from pkg import a\nfrom zoo import b", "pkg/m.py", "\nfrom pkg._helpers import _first\nfrom zoo"),
         ("import pkg.a", "pkg/sub/m.py", "import pkg.a\n\nfrom pkg._helpers import _first\n"),
-        ("from other import b", "pkg/sub/m.py", "from other import b\n\nfrom .._helpers import _first\n"),
+        ("from other import b", "pkg/sub/part.py", "from other import b\n\nfrom .._helpers import _first\n"),
         ("import os", "pkg/__init__.py", "import os\n\nimport torch\n\nfrom ._helpers import _first\n"),
         ("from . import a", "pkg/sub/__init__.py", "from .._helpers import _first\nfrom . import a"),
     ],
@@ -107,6 +111,7 @@ def test_what_one_place_alone_needs_stays_in_its_file(project: Project) -> None:
 def test_the_import_is_spelled_and_sorted_as_the_files_own(
     project: Project, imports: str, path: str, line: str
 ) -> None:
+    project.importing("from .part import Model")
     after = project.after(f"{imports}\n\n\nuse\n", FIRST, path=path)
     assert line in after
     assert "def _first" not in after
@@ -128,6 +133,32 @@ def test_a_file_keeps_its_helpers_where_the_import_might_fail(project: Project, 
     assert "def _first" in after
     assert "_helpers" not in after
     assert project.held == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "path"),
+    [
+        ("from .model import Model", "pkg/sub/__init__.py"),
+        ("from . import model", "pkg/sub/__init__.py"),
+        ("import pkg.sub.model", "pkg/sub/other.py"),
+        ("def later():\n    from .sub.model import Model", "pkg/other.py"),
+        ("from pkg.sub import (\n    model as m,\n)", "train.py"),
+    ],
+)
+def test_a_file_without_imports_of_its_own_is_imported_as_part_of_its_package(
+    project: Project, statement: str, path: str
+) -> None:
+    text = "import torch\nuse\n"
+    assert "def _first" in project.after(text, FIRST)
+    project.importing(statement, path)
+    assert "from .._helpers import _first" in project.after(text, FIRST)
+    project.importing("from model import Model", "pkg/sub/run.py")
+    assert "def _first" in project.after(text, FIRST)
+
+
+def test_a_file_that_only_has_a_like_name_says_nothing(project: Project) -> None:
+    project.importing("from ..other.model import Model\nfrom .models import b")
+    assert "def _first" in project.after("import torch\nuse\n", FIRST)
 
 
 def test_a_script_that_imports_its_package_does_so_once_more(project: Project) -> None:
@@ -189,7 +220,7 @@ def test_a_module_that_must_not_grow_gives_what_it_has(tmp_path: Path) -> None:
 def test_a_module_with_another_torch_is_told() -> None:
     source = SourceFile.from_bytes(b"torch = None\n", Path("/project/pkg/_helpers.py"), Path("/project"))
     with pytest.raises(RewriteError, match=r"pkg/_helpers.py cannot hold its helpers: `torch` is bound"):
-        Library(source, PackageLayout(Path("/project"))).with_helpers([FIRST])
+        Library(source, Path("/project")).with_helpers([FIRST])
 
 
 def test_eager_mode_may_see_imports_from_that_module_alone() -> None:
