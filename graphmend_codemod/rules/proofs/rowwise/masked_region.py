@@ -217,7 +217,7 @@ class Rewriter(MaskedLosses):
             if long:
                 margin = "\n" + "    " * (1 + self.level)
                 whole = self.site.broken(self.text(value), 1 + self.level).replace(margin, "\n")
-                broken = self.site.broken(self.text(value), 2 + self.level).replace(margin, "\n")
+                broken = self.site.broken(self.text(value), 2 + self.level, bare=True).replace(margin, "\n")
                 text = f"{before}{whole}" if whole.startswith("(\n") else f"{before}(\n    {broken}\n)"
             self._emit(text)
             return
