@@ -40,8 +40,7 @@ chooses go into one, nothing is written. Of others the gradient alone asks (`cum
 there GM801 makes the statements one operator, and where it cannot, the header asks that no gradient is needed. So it is
 with a `softmax` in a function that multiplies rows by rows, and with `torch.cat` of rows and other tensors, but for
 integers and for more columns of the same rows: Inductor of torch 2.13 cannot compile their gradients. Where the rows
-meet a weight or go through a layer, gradients have to be off, whatever they were chosen from. `F.pad(x, (self.n, 0))`
-by a number of a buffer is a compile error with a gradient and is not noticed.
+meet a weight or go through a layer, gradients have to be off, whatever they were chosen from.
 
 Rows of unknown number whose width changes, `x[mask].view(-1, 16)`, are computed wrongly by Inductor of torch 2.13,
 without a word. So they become one dimension first, `x[...].flatten().view(-1, 16)`; where they have a name by then,

@@ -141,12 +141,16 @@ def _number_as_operator(x: {torch}.Tensor) -> int:
     """`int(x)`, which torch.compile calls as one operator: the number is a symbol in the graph."""
     return int(x)
 '''
+# Torch's own `item_memo` belongs to one fake tensor: a second `detach()` has another, which Inductor merges with the
+# first (an error), and with that of an input of the graph it finds no size for the gradient of what is made of it.
 _NUMBER_FAKE = """
 @_number_as_operator.register_fake
 def _number_fake(x):
-    if x.item_memo is None:  # a tensor that is read twice gives one symbol
-        x.item_memo = {torch}.library.get_ctx()._shape_env.create_unbacked_symint()
-    return x.item_memo
+    version = None if x.is_inference() else x._version
+    place, memory = (str(x.storage_offset()), x.dtype, version, x.fake_mode.epoch), x.untyped_storage()
+    if getattr(memory, "_number_read", (None, None))[0] != place:  # read twice, by aliases too, it gives one symbol
+        memory._number_read = (place, {torch}.library.get_ctx()._shape_env.create_unbacked_symint())
+    return memory._number_read[1]
 """
 _IN_GRAPH = '''
 def _number_in_graph(x):
