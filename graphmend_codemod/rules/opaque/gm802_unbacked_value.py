@@ -27,7 +27,8 @@ says what holds. Inductor computes with 64 bits: a sum or product of such number
 integers grow. A number beside other indices (`x[0, k]`), and where a slice that is written ends (`x[:, :k] = 0`), is
 refused by Dynamo or Inductor, and breaks the graph as before.
 
-`int(x)` takes any number. A number with a fraction is a symbol only where it is kept, and nothing else:
+`int(x)` takes any number; where nothing uses it, the graph leaves it out, and the exception that eager mode raises for
+NaN and infinity as well. A number with a fraction is a symbol only where it is kept, and nothing else:
 `stats["loss"] = loss.item()`, an attribute that the module does not read, twice the number. The graph has four whole
 numbers for it, of which the symbol is made, exactly (but for the sign of a zero). That was tried with torch 2.13; for
 an older one nothing is written. A caller that tests such a number of a returned dict, or makes a size of it, is
@@ -89,7 +90,8 @@ rule = Rule(
     safety=Safety.OPAQUE,
     contract=Contract(
         cost=Cost.NONE,
-        compiled_exceptions="kept, but that a mask is larger or smaller than what it selects from is not noticed",
+        compiled_exceptions="kept, but that a mask is larger or smaller than what it selects from is not noticed, nor "
+        "NaN as a whole number that nothing uses",
     ),
 )
 
