@@ -30,11 +30,6 @@ what they check of sizes and numbers; where nobody can tell, the fix is declined
 was computed of layers that only this work uses gets a gradient of zeros where no row is chosen; eager mode leaves their
 parameters without one, as with an expert that gets no rows.
 
-The branch may also add sums and means of the rows to a tensor, `total = total + F.mse_loss(x[mask], y[mask])`: without
-a row the compile path adds 0. So may the rest of a step of a loop behind `if not mask.any(): continue`. A total that
-begins as a Python number stays one in eager mode where no step adds to it, so it has to begin as a tensor, of float32
-or float64: what is added may not be of a wider dtype, which eager mode takes only where it adds.
-
 The compile path asks that the mask lies on the device of the tensor, unless it compares that tensor: eager mode takes a
 mask on the CPU for a tensor on a GPU.
 
@@ -156,40 +151,6 @@ def test_around_rows(site: Site, node: ast.If) -> Diagnostic | None:
 
 def _left_out_test(node: ast.If, write: Callable[[], Edit]) -> Diagnostic:
     return judged(f"data-dependent branch around work on the rows of a mask: `{short(node.test)}`", write, _BY_HAND)
-
-
-def _only_continues(node: ast.If) -> bool:
-    return len(node.body) == 1 and isinstance(node.body[0], ast.Continue) and not node.orelse
-
-
-@rule.on(ast.If, candidate="test", words={INDEXED, "masked_select"}, when=_only_continues)
-def step_without_rows(site: Site, node: ast.If) -> Diagnostic | None:
-    """`if not mask.any(): continue`, and `total = total + f(x[mask]).mean()` behind it."""
-    found = _left_out(site, node)
-    if found is None:
-        return None
-    return _left_out_test(node, lambda: _without_continue(site, node, *found))
-
-
-def _left_out(site: Site, node: ast.If) -> tuple[ast.expr, tuple[ast.stmt, ...]] | None:
-    """The mask that chooses no row where the step of a loop ends early, and the rest of the step."""
-    from graphmend_codemod.rules.proofs.masks.masked_writes import unasked_mask
-
-    (body, position), around = site.place.blocks[-1], site.place.blocks[-2:-1]
-    loop = around[0][0][around[0][1]] if around else None
-    mask = unasked_mask(site, node.test) if isinstance(loop, ast.For) and body is loop.body else None
-    rest = tuple(body[position + 1 :])
-    if mask is None or not rest:
-        return None
-    spelled = (each for part in rest for one in walk(part) if (each := masked_by(one)) is not None and same(each, mask))
-    found = next(spelled, None)
-    return None if found is None else (found, rest)
-
-
-def _without_continue(site: Site, node: ast.If, mask: ast.expr, rest: tuple[ast.stmt, ...]) -> Edit:
-    from graphmend_codemod.rules.proofs.rowwise.skipped_rows import without_continue
-
-    return site.remembered("without continue", node, lambda: without_continue(site, node, mask, rest))
 
 
 def _asked_around(site: Site, node: ast.If) -> tuple[ast.expr, tuple[ast.expr, ...]] | None:

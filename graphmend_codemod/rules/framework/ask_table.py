@@ -28,7 +28,6 @@ QUESTIONS = (
     ("dynamic_shapes.gm511_list_of_tests", "Assign Return", "", "[]"),
     ("dynamic_shapes.gm510_rows_under_mask", "Assign AugAssign Return", "", "[] masked_select"),
     ("dynamic_shapes.gm510_rows_under_mask", "If", "test", "[] masked_select"),
-    ("dynamic_shapes.gm510_rows_under_mask", "If", "test", "[] masked_select"),
     ("dynamic_shapes.gm509_masked_copy", "Assign", "", "[]"),
     ("dynamic_shapes.gm508_length_mask", "For", "rows", ""),
     ("dynamic_shapes.gm504_loop_over_chosen", "For", "", ""),

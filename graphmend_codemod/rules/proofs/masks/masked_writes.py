@@ -54,17 +54,6 @@ def asked_mask(site: Site, node: ast.expr) -> ast.expr | None:
     return _reduced(site, node, "any") or _reduced(site, node, "sum")
 
 
-def unasked_mask(site: Site, node: ast.expr) -> ast.expr | None:
-    """`m` for `not m.any()`, `m.sum() == 0` and `m.sum() < 1`: true where the mask has no true element."""
-    if is_not(node):
-        return _reduced(site, node.operand, "any") or asked_mask(site, node.operand)
-    if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.comparators[0], ast.Constant):
-        return None
-    sign, bound = type(node.ops[0]), node.comparators[0].value
-    none = type(bound) is int and (sign, bound) in {(ast.Eq, 0), (ast.LtE, 0), (ast.Lt, 1)}
-    return _reduced(site, node.left, "sum") if none else None
-
-
 def _is_above_zero(sign: ast.cmpop, bound: ast.expr) -> bool:
     number = bound.value if isinstance(bound, ast.Constant) and type(bound.value) is int else None
     return (number == 0 and isinstance(sign, (ast.Gt, ast.NotEq))) or (number == 1 and isinstance(sign, ast.GtE))

@@ -68,7 +68,6 @@ class RowFunctions(RowExpressions):
         self.returned: list[Held] = []
         self.index: IndexView | None = None
         self.foreign = False
-        self.entered: list[ast.AST] = []
 
     def result(self, arguments: dict[str, Held], *, some: bool) -> Held:
         """What the function returns, given its arguments; `some` says that at least one row was chosen."""
@@ -261,8 +260,7 @@ class RowFunctions(RowExpressions):
             self.links.append(Link(self.caller, node, callee))
         inner = RowFunctions(calls, callee, qualify, self.conditions, self.links, self.depth + 1)
         inner.looked, inner.ranged, inner.skips, inner.index = self.looked, self.ranged, self.skips, self.index
-        inner.foreign, inner.entered = elsewhere is not None, self.entered
-        self.entered.append(callee.node)
+        inner.foreign = elsewhere is not None
         arguments = dict(zip(callee.parameters, given, strict=False)) | words
         try:
             return inner.result(arguments, some=SOME in self.env)

@@ -43,19 +43,12 @@ def _mean_under(mask, rows):
     chosen = torch.where(mask.flatten()[(...,) + (None,) * (rows.dim() - 1)], rows, 0)
     return (chosen.sum(dtype=wide) / (mask.sum() * (rows.numel() // mask.numel()))).to(rows.dtype)
 '''
-_MEAN_OF_SOME = '''
-def _mean_of_some(mask, rows):
-    """The mean of the rows that the mask chooses, and 0 where it chooses none."""
-    none = ~mask.any()
-    return _mean_under(mask | none, torch.where(none, torch.zeros_like(rows), rows))
-'''
 _HELPERS = {
     "_rows_under": _READ,
     "_write_under": _WRITE,
     "_is_one_row": _ONE_ROW,
     "_sum_under": _SUM,
     "_mean_under": _MEAN,
-    "_mean_of_some": _MEAN_OF_SOME,
 }
 
 
@@ -63,7 +56,6 @@ def helpers_in(site: Site, body: str) -> tuple[Helper, ...]:
     """The helpers that the text of a compile path calls."""
     after = _definition_above(site, site.evaluator.scope.node.lineno)
     called = [name for name in _HELPERS if f"{name}(" in body]
-    called += ["_mean_under"] if "_mean_of_some" in called and "_mean_under" not in called else []
     return tuple(
         Helper(name, text.strip("\n"), after=after, shared=True) for name, text in _HELPERS.items() if name in called
     )
