@@ -20,11 +20,10 @@ that such a branch assigns, `dtype = x.dtype; x = (x * mask).to(dtype)`, may be 
 refuses the dtype, as in eager mode for a mask that is not all ones, compiled code refuses it for one of ones, too.
 
 A mask that stays may take the form that is added to scores: `mask = prepare(mask, x.dtype)`. Of ones that makes zeros,
-which is known of transformers' functions and read in functions of the module. Under `torch.compile` it is always
-prepared. Each use has to be a sum that a softmax of a given dtype reads next, `scaled_dot_product_attention`, or an
-attention function out of transformers' table that is told `is_causal=False`: without that word some of them look at
-all places for zeros, and for None only at earlier ones. Where flash attention would get the mask as it is, the test
-stays.
+which is known of transformers' functions. Under `torch.compile` it is always prepared. Each use has to be a sum that a
+softmax of a given dtype reads next, `scaled_dot_product_attention`, or an attention function out of transformers' table
+that is told `is_causal=False`: without that word some of them look at all places for zeros, and for None only at
+earlier ones. Where flash attention would get the mask as it is, the test stays.
 
 A hook on such a layer, and a `forward` that is assigned to the instance, sees the mask of ones in place of None.
 """

@@ -154,10 +154,6 @@ class Products(NamedTuple):
         """No call is known to do with ones what it does with None."""
         return None
 
-    def layers(self, owner: str, attribute: str) -> list[str] | None:
-        """No choice between classes matters."""
-        return None
-
     def _is_floating(self, function: Definition, blocks: Blocks, node: ast.stmt, name: str) -> bool:
         """True for what comes out of a layer, or goes into one next."""
         bound = blocks.binding_before(node, name)

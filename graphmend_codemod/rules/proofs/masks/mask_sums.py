@@ -11,14 +11,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls, tree_of
+from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls
 from graphmend_codemod.analysis.patterns import (
     given_by_name,
     is_attribute,
     is_name,
-    is_not,
     names_beyond,
-    names_called,
     only_target,
     reads_name,
     values_given,
@@ -27,7 +25,7 @@ from graphmend_codemod.analysis.scope import dotted, parameter_names, parameters
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.masks.mask_products import about_shape, asked_beside, is_size, is_view, stored
+from graphmend_codemod.rules.proofs.masks.mask_products import about_shape, asked_beside, is_view, stored
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, binds, blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 
@@ -45,28 +43,19 @@ ADDING = ("eager", "sdpa")
 class Sums:
     """What the functions of a module add masks to.
 
-    `choosers` are the classes whose configuration chooses how, with whether they ask for it later than in the
-    constructor. No layer is `asked` for its class.
+    `choosers` are the classes whose configuration chooses how. No layer is `asked` for its class.
     """
 
     site: Site
     calls: ModuleCalls
-    choosers: dict[str, bool] = field(default_factory=dict)
+    choosers: dict[str, None] = field(default_factory=dict)
     asked: dict[Key, list[tuple[ast.expr, str]]] = field(default_factory=dict)
 
     def demand(self, function: Definition, node: ast.If, name: str) -> None:
         """NotProven unless an `if` adds the mask, where there is one, and does nothing else."""
         where = f"`if {short(node.test)}` in `{function.qualname}`"
         others, target = asked_beside(node.test, name), self._target(function, node, name)
-        copied = _made_contiguous(node)
-        if others is None or node.orelse or (target is None and not copied):
-            raise NotProven(f"{where} does more than add the mask")
-        if target is None:
-            if any(is_name(part, name) for each in others for part in walk_in_layers(each)) or name in copied:
-                raise NotProven(f"{where} does more than add the mask")
-            SharedMemory(self.site, self.calls).demand_no_write(function, node, copied)
-            return
-        if not all(about_shape(each, name) for each in others):
+        if others is None or node.orelse or target is None or not all(about_shape(each, name) for each in others):
             raise NotProven(f"{where} does more than add the mask")
         blocks = blocks_of(self.calls, function)
         if blocks.in_loop(node) or not self._goes_into_softmax(function, blocks, node, target):
@@ -74,12 +63,10 @@ class Sums:
         SharedMemory(self.site, self.calls).demand_no_write(function, node, {target})
 
     def _target(self, function: Definition, node: ast.If, name: str) -> str | None:
-        """`x` for `if mask.size() != size: raise E`, `part = mask[:, :n]`, `x = x + part`, of which one is enough."""
+        """`x` for `part = mask[:, :n]`, `x = x + part`, of which the sum is enough."""
         views = {name}
         *before, last = node.body
         for each in before:
-            if isinstance(each, ast.If) and _is_check_of_size(each, name):
-                continue
             target = only_target(each)
             if not isinstance(each, ast.Assign) or not isinstance(target, ast.Name) or target.id == name:
                 return None
@@ -154,7 +141,7 @@ class Sums:
         if self._causal(function, call, _OF_TABLE) != "no":
             # Without a word of the caller, attention without a mask looks at nothing that comes later.
             raise NotProven(f"`{short(call)}` in `{function.qualname}` does not pass `is_causal=False`")
-        self.choosers[function.owner] = True
+        self.choosers[function.owner] = None
         for value in values:
             if isinstance(value, ast.Call) and self._is_table(value):
                 value = value.args[1]  # noqa: PLW2901
@@ -214,81 +201,3 @@ class Sums:
             return False
         stores = list(stored(self.site, self.calls, function.owner, node.attr))
         return bool(stores) and all(isinstance(each, ast.Constant) and each.value is False for each in stores)
-
-    def layers(self, owner: str, attribute: str) -> list[str] | None:
-        """The classes of an attribute, where the constructor chooses it by the attention that is configured.
-
-        That is neither flash attention nor anything else that the table does not name as adding the mask.
-        """
-        values = list(stored(self.site, self.calls, owner, attribute))
-        value = values[0] if len(values) == 1 else None
-        key = self.calls.method(owner, "__init__")
-        if key is None or self.calls.definitions[key].parameters[:1] != ["config"]:
-            return None
-        made: list[ast.expr] = []
-        if isinstance(value, ast.IfExp):
-            answer = self._known(owner, value.test)
-            made = [value.body, value.orelse] if answer is None else [value.body if answer else value.orelse]
-        elif isinstance(value, ast.Call) and isinstance(value.func, ast.Subscript) and _is_choice(value.func.slice):
-            made = [ast.Call(each, value.args, value.keywords) for each in self._in_table(value.func.value)]
-        names = names_called(made)
-        if not names or len(names) != len(made):
-            return None
-        self.choosers.setdefault(owner, False)
-        return sorted(set(names))
-
-    def _in_table(self, node: ast.expr) -> list[ast.expr]:
-        """The classes for attention that adds the mask in `CLASSES = {"eager": A, "flash_attention_2": B}`."""
-        tables = [
-            each.value
-            for each in tree_of(self.site.source.text).body
-            if isinstance(each, ast.Assign) and isinstance(node, ast.Name) and is_name(each.targets[0], node.id)
-        ]
-        if len(tables) != 1 or not isinstance(tables[0], ast.Dict):
-            return []
-        pairs = zip(tables[0].keys, tables[0].values, strict=True)
-        return [made for key, made in pairs if not isinstance(key, ast.Constant) or key.value in ADDING]
-
-    def _known(self, owner: str, test: ast.expr) -> bool | None:
-        """What a test of the configured attention says where it adds the mask; None if that is unclear."""
-        if is_not(test):
-            answer = self._known(owner, test.operand)
-            return None if answer is None else not answer
-        if is_attribute(test, "self"):
-            values = list(stored(self.site, self.calls, owner, test.attr))
-            return self._known(owner, values[0]) if len(values) == 1 and values[0] is not None else None
-        if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not _is_choice(test.left):
-            return None
-        other = test.comparators[0]
-        if not isinstance(other, ast.Constant) or other.value in ADDING:
-            return None
-        return {ast.Eq: False, ast.NotEq: True}.get(type(test.ops[0]))
-
-
-def _is_choice(node: ast.expr) -> bool:
-    """True for `config._attn_implementation` in a constructor."""
-    return isinstance(node, ast.Attribute) and dotted(node) == CHOICE.removeprefix("self.")
-
-
-def _made_contiguous(node: ast.If) -> set[str]:
-    """The names for which a branch does `x = x.contiguous()`; none if it does anything else."""
-    found: set[str] = set()
-    for each in node.body:
-        target = only_target(each)
-        value = each.value if isinstance(each, ast.Assign) else None
-        if not isinstance(target, ast.Name) or not isinstance(value, ast.Call) or value.args or value.keywords:
-            return set()
-        if dotted(value.func) != f"{target.id}.contiguous":
-            return set()
-        found.add(target.id)
-    return found
-
-
-def _is_check_of_size(node: ast.If, name: str) -> bool:
-    """True for `if mask.size() != (n, 1, q, k): raise ValueError(...)`."""
-    test = node.test
-    if node.orelse or len(node.body) != 1 or not isinstance(node.body[0], ast.Raise):
-        return False
-    if not isinstance(test, ast.Compare) or not is_size(test.left, name) or len(test.ops) != 1:
-        return False
-    return not any(isinstance(part, ast.Call) or is_name(part, name) for part in walk_in_layers(test.comparators[0]))

@@ -289,8 +289,7 @@ class MaskUses:
             if self.calls.method(function.owner, called.attr) is not None:
                 yield self._method(function.owner, called.attr), own, (), _ANY
                 return
-            made = self.judge.layers(function.owner, called.attr)
-            made = made or sorted(set(classes_of(self.calls, function.owner, called.attr)))
+            made = sorted(set(classes_of(self.calls, function.owner, called.attr)))
             one = (
                 None
                 if all(map(self.calls.class_named, made))
