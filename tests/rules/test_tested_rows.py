@@ -323,3 +323,11 @@ def test_a_compile_path_that_stands_in_a_function_is_followed() -> None:
     assert "torch._assert_async" in once
     after, _ = fixed(once, select=("GM510",))
     assert "and 0 >= low\n" in after
+
+
+@pytest.mark.parametrize("reduced", ["x[mask].mean()", "x[mask].sum()", "F.mse_loss(x[mask], y[mask])"])
+def test_what_is_reduced_to_one_number_keeps_the_test(reduced: str) -> None:
+    rows = "y[mask], z[mask] = bins(x[mask], w[mask, :], low, high, inverse=inverse)"
+    assert rows in _MODEL
+    reasons = _reasons(_MODEL.replace(rows, f"apart = {reduced}\n            y[mask] = x[mask] * 2"))
+    assert any("is not a number where no row is selected" in each for each in reasons), reasons
