@@ -10,6 +10,7 @@ from graphmend_codemod.analysis.patterns import is_integer, is_name, listed
 from graphmend_codemod.analysis.values import (
     BOOL,
     INT64,
+    NO_TENSOR,
     SCALAR,
     UNKNOWN,
     Origin,
@@ -59,6 +60,8 @@ def _value_of_call(evaluator: Evaluator, node: ast.Call, env: Env) -> Value:
         if is_name(owner, evaluator.scope.self_name):
             return _self_call(evaluator, node, env, node.func.attr)
         base = evaluator.value(owner, env)
+        if node.func.attr == "numpy" and base.instance_of is None:
+            return NO_TENSOR
         if base.kind is ValueKind.TENSOR:
             result = tensor_function(evaluator, node.func.attr, base, node, env, node.args)
             return result._replace(hint=True) if base.hint and result.kind is ValueKind.TENSOR else result

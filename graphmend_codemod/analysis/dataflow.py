@@ -14,7 +14,7 @@ from graphmend_codemod.analysis import annotated, gradients, narrowing
 from graphmend_codemod.analysis.escape import escaping_names
 from graphmend_codemod.analysis.given_values import annotation_text, given_values
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
-from graphmend_codemod.analysis.iterated import element_of
+from graphmend_codemod.analysis.iterated import element_of, spread
 from graphmend_codemod.analysis.likely_tensors import likely_tensors
 from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.program_points import LeaksUnknown, ProgramPoint, State
@@ -125,7 +125,7 @@ class Flow:
             if self.follow_leaks and value.kind is ValueKind.TENSOR:
                 value = value._replace(roots=gradients.roots(self.evaluator, node.value, state.env))
             for target in node.targets:
-                self._bind(target, value, env)
+                self._bind(target, spread(self.evaluator, node.value, target, env) or value, env)
         elif isinstance(node, ast.AugAssign):
             self._augmented(node, env)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):

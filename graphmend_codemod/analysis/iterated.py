@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
-from graphmend_codemod.analysis.values import UNKNOWN, Value, ValueKind, python
+from graphmend_codemod.analysis.values import UNKNOWN, Origin, Value, ValueKind, python
 
 _LOCKSTEP = frozenset({"builtins.enumerate", "builtins.zip"})
 
@@ -22,6 +22,23 @@ def element_of(evaluator: Evaluator, node: ast.expr, env: Env) -> Value:
     if iterated.is_python and called == "builtins.range" and iterated.elements is None:
         return python(iterated.origin)
     return UNKNOWN
+
+
+def spread(evaluator: Evaluator, node: ast.expr, target: ast.expr, env: Env) -> Value | None:
+    """What names of a tuple get of `*x.shape, x.device`: sizes, and the rest one by one. None for any other value."""
+    if not isinstance(node, ast.Tuple) or not isinstance(target, (ast.Tuple, ast.List)):
+        return None
+    stars = [each for each in node.elts if isinstance(each, ast.Starred)]
+    sizes = len(target.elts) - len(node.elts) + 1
+    if len(stars) != 1 or sizes < 0 or any(isinstance(each, ast.Starred) for each in target.elts):
+        return None
+    size = evaluator.value(stars[0].value, env)
+    if not size.is_python or size.origin is not Origin.SHAPE:
+        return None
+    parts: list[Value] = []
+    for each in node.elts:
+        parts += [python(Origin.SHAPE)] * sizes if each is stars[0] else [evaluator.value(each, env)]
+    return Value(ValueKind.PYTHON, elements=tuple(parts))
 
 
 def _in_step(evaluator: Evaluator, call: ast.Call, env: Env) -> Value:

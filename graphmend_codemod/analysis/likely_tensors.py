@@ -25,8 +25,8 @@ _TAKES_TENSOR = torch_api.FUNCTIONS_RETURNING_TENSOR - torch_api.NOT_FIRST_TENSO
 _OF_TENSORS = _METHODS.union(
     _ATTRIBUTES, torch_api.PYTHON_ATTRIBUTES, torch_api.TENSOR_ATTRIBUTES, torch_api.CASTS
 ).union({"to", "cpu", "cuda", "type", "detach", "clone", "contiguous", "index", "split", "copy_"})
-_ASKING_OTHERS = frozenset({"isinstance", "is_tensor", "range", "len", "list", "tuple", "enumerate"})
-"""What is asked of other objects than tensors, or because something may be another."""
+_ASKING_OTHERS = frozenset({"isinstance", "is_tensor", "range", "arange", "len", "list", "tuple", "enumerate"})
+"""What is asked of other objects than tensors, or because something may be another; a range ends at a number."""
 _ARRAYS = ("numpy.", "scipy.", "math.", "random.")
 Resolve = Callable[[str], "str | None"]
 

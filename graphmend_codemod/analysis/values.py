@@ -119,7 +119,8 @@ class Value(NamedTuple):
 
 UNKNOWN = Value(ValueKind.UNKNOWN)
 NO_TENSOR = UNKNOWN._replace(hint=True)
-"""What a test shows to be no tensor where a hint says so; where its arm meets the other one, the hint holds again."""
+"""No tensor, whatever a hint says: what a test shows, whose arm meets the other one, where the hint holds again; and an
+array of NumPy."""
 NONE = Value(ValueKind.PYTHON, truth=False, origin=Origin.CONSTANT)
 
 

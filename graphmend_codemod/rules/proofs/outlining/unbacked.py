@@ -33,6 +33,7 @@ from graphmend_codemod.rules.proofs.outlining.values_asked import (
     why_value_is_asked,
 )
 from graphmend_codemod.rules.proofs.untraced import places as untraced
+from graphmend_codemod.rules.proofs.untraced.arrays import is_array
 from graphmend_codemod.rules.proofs.untraced.calls import sizes
 from graphmend_codemod.rules.proofs.untraced.evidence import is_number, is_of_numpy
 from graphmend_codemod.rules.proofs.untraced.guessed_breaks import is_count
@@ -197,6 +198,8 @@ def _stores(site: Site, statement: ast.stmt) -> Iterator[tuple[ast.expr, str]]:
 def _in_graph(site: Site, node: ast.expr) -> list[tuple[ast.expr, str]]:
     """What is written for a node that reads a number or a size from the data; nothing where a graph cannot carry it."""
     if isinstance(node, ast.Subscript):
+        if is_array(site, node.value):
+            return []  # no tensor, so Dynamo would not select by what a graph has in the place of its mask
         text = indexed(site, node)
         return [(node, text)] if text is not None else _counted(site, bounds(node))
     if not isinstance(node, ast.Call) or any(isinstance(each, ast.Starred) for each in node.args):

@@ -30,9 +30,14 @@ def asked_for_history(site: Site, node: ast.Attribute) -> Untraced | None:
     return Untraced(node, "asks which function computed a tensor", advice)
 
 
+def is_array(site: Site, node: ast.expr) -> bool:
+    """True for an array of NumPy, or what was taken out of one, as far as the function and its callers tell."""
+    return Guess(site).holds(node, _is_array)
+
+
 def asked_of_array(site: Site, node: ast.Attribute) -> Untraced | None:
     """`x.dtype`, where `x` is an array of NumPy."""
-    if site.resolve(node) is not None or not Guess(site).holds(node.value, _is_array):
+    if site.resolve(node) is not None or not is_array(site, node.value):
         return None
     advice = "Dynamo does not trace it; manually name the type (`np.float32`), or compute with tensors of torch"
     return Untraced(node, "asks for an attribute of an array of NumPy", advice)
@@ -43,7 +48,7 @@ def made_of_array(site: Site, node: ast.Call, called: str | None) -> Untraced | 
     kind = (called or "").removeprefix("torch.")
     if called == kind or not kind.endswith("Tensor") or "." in kind or len(node.args) != 1:
         return None
-    if not Guess(site).holds(node.args[0], _is_array):
+    if not is_array(site, node.args[0]):
         return None
     advice = "Dynamo does not trace it; manually use `torch.from_numpy`, or `torch.as_tensor` with `dtype=`"
     return Untraced(node, "makes a tensor of an array of NumPy with an old constructor", advice)
