@@ -84,3 +84,52 @@ def test_a_list_is_cut_as_before() -> None:
         "return steps", "return torch.tensor(steps)"
     )
     assert not [each for each in checked(source, **CODE).findings if each.edit is not None]
+
+
+_FORWARD = """
+import numpy as np
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, {given}):
+        {statements}
+"""
+_NO_TENSORS = {
+    "a size that a star spreads": (
+        "x, y",
+        "_, n, _, device = *y.shape, y.device\n        n = torch.arange(n, device=device)\n        return x + n.float()",
+    ),
+    "a size behind what a star spreads": (
+        "x, y",
+        "device, n = y.device, *y.shape[:1]\n        n = torch.arange(n, device=device)\n        return x + n.float()",
+    ),
+    "the first input, at which a range ends": ("n, device", "return torch.arange(n, device=device)"),
+    "an array": ("x, labels", "labels = labels.cpu().numpy()\n        return x.cpu().numpy()[labels == 1]"),
+    "an array that was a tensor": (
+        "x, labels",
+        "x, labels = x.cpu(), labels.cpu()\n        x = x.numpy()\n        labels = labels.numpy()\n"
+        "        return [x[labels == i, :] for i in range(3)]",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", _NO_TENSORS)
+def test_what_is_no_tensor_gets_no_symbol(case: str) -> None:
+    given, statements = _NO_TENSORS[case]
+    source = _FORWARD.format(given=given, statements=statements)
+    assert not [each for each in checked(source, **CODE).findings if each.edit is not None]
+
+
+@pytest.mark.parametrize(
+    ("given", "statements"),
+    [
+        ("x, y", "*_, n, m = *y, x\n        return torch.arange(int(n.sum()))"),
+        ("x, y: list", "n, m = *y, x.device\n        return torch.arange(n.max())"),
+        ("x, labels", "labels = labels.cpu()\n        return x.cpu()[labels == 1]"),
+    ],
+)
+def test_what_may_be_a_tensor_beside_them_is_carried(given: str, statements: str) -> None:
+    source = _FORWARD.format(given=given, statements=statements)
+    assert [each for each in checked(source, **CODE).findings if each.edit is not None]
