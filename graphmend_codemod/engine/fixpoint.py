@@ -176,8 +176,7 @@ class Fixing:
                 return False
             after = source.with_text(applied.text)
             if self._proof is not None:
-                made = (findings[number].edit for number in applied.applied)
-                self._proof(source, after, [edit for edit in made if edit is not None])
+                self._proof(source, after, applied.made)
             grown = library.with_helpers(applied.for_library) if library is not None else None
         except RewriteError as error:
             return self._leave_alone(path, str(error))

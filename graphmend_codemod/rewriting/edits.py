@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphmend_codemod.core.findings import Edit, EditForm, Helper
 from graphmend_codemod.core.source import SourceError, SourceFile
+from graphmend_codemod.rewriting.adjacent import joined
 from graphmend_codemod.rewriting.blocks import CodeBlocks
 from graphmend_codemod.rewriting.eager_view import same_in_eager_mode
 from graphmend_codemod.rewriting.helpers import Needed, Shelf, check_condition, named, new_helpers
@@ -25,6 +26,8 @@ from graphmend_codemod.rewriting.verify import parsed, verify
 class Applied:
     """A text with edits made. `applied` and `skipped` name edits by their index in the order they were given.
 
+    `made` are those that were applied, where several may have become one.
+
     `for_library` are helpers that the text imports from the project's module of helpers, and that this has to get;
     `repeated` are those that the text has got and other files may get as well.
     """
@@ -32,6 +35,7 @@ class Applied:
     text: str
     applied: tuple[int, ...]
     skipped: tuple[tuple[int, str], ...] = ()
+    made: tuple[Edit, ...] = ()
     for_library: tuple[Helper, ...] = ()
     repeated: tuple[Helper, ...] = ()
 
@@ -52,17 +56,21 @@ def apply(source: SourceFile, edits: Sequence[Edit], library: Library | None = N
 
     Of two edits that overlap the earlier in the text is made; the other is skipped and will be found again in the new
     text. Nothing outside the edited statements changes, which is proven by comparing the trees; an edit for which
-    that fails is skipped. Imports and helpers are placed once, and so is an edit that is given more than once. Helpers
-    that `library` can hold are imported from there.
+    that fails is skipped. Imports and helpers are placed once, and so is an edit that is given more than once; edits of
+    statements that follow each other share a header where one will do. Helpers that `library` can hold are imported
+    from there.
     """
     first: dict[Edit, int] = {}
     same = [first.setdefault(edit, index) for index, edit in enumerate(edits)]
     blocks = CodeBlocks(TextLayout(source), source.parse())
+    order = sorted(first.values(), key=lambda index: _position(edits[index]))
+    together, leaders = joined(blocks, edits, order)
+    same = [leaders[one] for one in same]
     shelf = None
     if library is not None and any(helper.shared for edit in edits for helper in edit.helpers):
         spelled = library.named_by(blocks)
         shelf = Shelf(library, spelled) if spelled is not None else None
-    planned, skipped = _plan(blocks, edits, list(first.values()), shelf)
+    planned, skipped = _plan(blocks, together, shelf)
     try:
         text = _made(blocks, planned, shelf)
     except RewriteError:
@@ -83,18 +91,19 @@ def apply(source: SourceFile, edits: Sequence[Edit], library: Library | None = N
     shelved = {each.helper.name: each.helper for each in needed if each.imported}
     written = {each.helper.name: each.helper for each in needed if not each.present and not each.imported}
     repeated = tuple(each for each in written.values() if each.shared)
-    return Applied(text, applied, skips, tuple(shelved.values()), repeated)
+    edited = tuple(edit for index, edit in together.items() if index in made)
+    return Applied(text, applied, skips, edited, tuple(shelved.values()), repeated)
 
 
 def _plan(
-    blocks: CodeBlocks, edits: Sequence[Edit], indices: Sequence[int], shelf: Shelf | None
+    blocks: CodeBlocks, edits: Mapping[int, Edit], shelf: Shelf | None
 ) -> tuple[list[_Planned], list[tuple[int, str]]]:
     names = ModuleNames(blocks)
     planned: list[_Planned] = []
     skipped: list[tuple[int, str]] = []
-    for index in sorted(indices, key=lambda index: _position(edits[index])):
+    for index, edit in edits.items():
         try:
-            plan = _planned(blocks, names, index, edits[index], planned, shelf)
+            plan = _planned(blocks, names, index, edit, planned, shelf)
         except RewriteError as error:
             skipped.append((index, str(error)))
             continue

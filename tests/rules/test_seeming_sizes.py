@@ -99,7 +99,7 @@ class Model(nn.Module):
 _NO_TENSORS = {
     "a size that a star spreads": (
         "x, y",
-        "_, n, _, device = *y.shape, y.device\n        n = torch.arange(n, device=device)\n        return x + n.float()",
+        "_, n, _, device = *y.shape, y.device\n        n = torch.arange(n, device=device)\n        return n.float()",
     ),
     "a size behind what a star spreads": (
         "x, y",

@@ -1,0 +1,97 @@
+"""Edits of statements that follow each other under one header: one compile path for all of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from graphmend_codemod.core.findings import CompilePath, Edit, EditForm, Original, Replacement, Span
+from graphmend_codemod.rewriting.blocks import CodeBlocks
+from graphmend_codemod.rewriting.render import offsets
+from graphmend_codemod.rewriting.text import RewriteError
+
+_BODY, _ELSE = ":\n    ", "\nelse:\n    "
+
+
+def joined(blocks: CodeBlocks, edits: Sequence[Edit], indices: Sequence[int]) -> tuple[dict[int, Edit], dict[int, int]]:
+    """The edits with these indices, in this order, where those that one header can hold are one under the first index.
+
+    And for each index the one that its edit has then.
+
+    A statement joins the one before it if it follows on the next line, its header is the same, and what that asks
+    cannot have changed: it asks nothing but whether code is compiled, or names that the first statement does not bind,
+    which calls nothing.
+    """
+    found: dict[int, Edit] = {}
+    leaders: dict[int, int] = {}
+    last: int | None = None
+    for index in indices:
+        both = _both(blocks, found[last], edits[index]) if last is not None else None
+        if both is not None and last is not None:
+            found[last] = both
+        else:
+            found[index], last = edits[index], index
+        leaders[index] = last
+    return found, leaders
+
+
+def _both(blocks: CodeBlocks, first: Edit, second: Edit) -> Edit | None:
+    """One edit for two, None where they cannot be joined."""
+    plain = Edit((), form=EditForm.BESIDE)
+    alike = all(each._replace(replacements=(), imports=(), helpers=()) == plain for each in (first, second))
+    if not alike or len(first.replacements) != 1 or len(second.replacements) != 1:
+        return None
+    (one,), (other,) = first.replacements, second.replacements
+    paths = _path(one), _path(other)
+    if paths[0] is None or paths[1] is None or paths[0][0] != paths[1][0]:
+        return None
+    statement = _before(blocks, one.span, other.span)
+    if statement is None or not _stays(paths[0][0], statement):
+        return None
+    (header, before), (_, behind) = paths[0], paths[1]
+    both = one.span.through(other.span)
+    parts = (header + _BODY, *before, "\n    ", *behind, _ELSE, Original(both, 1))
+    imports = tuple(dict.fromkeys((*first.imports, *second.imports)))
+    helpers = tuple(dict.fromkeys((*first.helpers, *second.helpers)))
+    return first._replace(replacements=(Replacement(both, parts),), imports=imports, helpers=helpers)
+
+
+def _path(one: Replacement) -> tuple[CompilePath, tuple[str | Original, ...]] | None:
+    """The header and the compile path of `if header: path else: statement`; None for any other replacement."""
+    first, *rest = one.parts
+    if not isinstance(first, CompilePath) or first.negated or not first.startswith("if ") or _BODY not in first:
+        return None
+    if one.parts[-1] != Original(one.span, 1) or not rest:
+        return None
+    *path, behind = [first.partition(_BODY)[2], *rest[:-1]]
+    if not isinstance(behind, str) or not behind.endswith(_ELSE):
+        return None
+    header = CompilePath(str(first).partition(_BODY)[0], first.conditions)
+    return header, (*path, behind.removesuffix(_ELSE))
+
+
+def _before(blocks: CodeBlocks, one: Span, other: Span) -> ast.stmt | None:
+    """The first of two whole statements of one block, each on lines of its own, the second on the next line."""
+    places = [offsets(blocks.layout, span) for span in (one, other)]
+    try:
+        first, second = (blocks.find(*place) for place in places)
+    except RewriteError:
+        return None
+    layout, ((_, end), (start, _)) = blocks.layout, places
+    alone = all(each.whole and blocks.line_mates(each) == (each.first, each.last) for each in (first, second))
+    same = first.block is second.block
+    near = not layout.source.text[end:start].strip() and layout.source.line_at(start) == layout.source.line_at(end) + 1
+    return first.block[first.last] if alone and same and near else None
+
+
+def _stays(header: CompilePath, statement: ast.stmt) -> bool:
+    """True where a header says the same behind a statement."""
+    if len(header.conditions) == 1 and header.conditions[0].endswith("_compiling()"):
+        return True
+    nodes = list(ast.walk(statement))
+    asked = [part for each in header.conditions for part in ast.walk(ast.parse(each.strip(), mode="eval"))]
+    names = {part.id for part in asked if isinstance(part, ast.Name)}
+    stored = {part.id for part in nodes if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+    calls = any(isinstance(part, (ast.Call, ast.Await, ast.Yield, ast.YieldFrom)) for part in nodes)
+    writes = any(isinstance(part, ast.Attribute) and not isinstance(part.ctx, ast.Load) for part in nodes)
+    return names.isdisjoint(stored) and not calls and not writes
