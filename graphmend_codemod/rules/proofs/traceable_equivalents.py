@@ -316,7 +316,7 @@ def spectrum_of(site: Site, call: ast.Call) -> Twin | None:
     if isinstance(call.args[0], ast.Starred) or site.value(layer).instance_of not in _SPECTRA:
         return None
     name = "_spectrogram_while_tracing"
-    helper = Helper(name, texts.SPECTROGRAM.format(torch=site.torch).strip("\n"))
+    helper = Helper(name, texts.SPECTROGRAM.format(torch=site.torch).strip("\n"), shared=True)
     twin = f"{name}({site.text(layer)}, {site.text(call.args[0])})"
     return Twin(call, call, twin, (site.compiling,), (helper,))
 

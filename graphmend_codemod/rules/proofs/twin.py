@@ -87,7 +87,7 @@ def called(name: str, text: str, since: str = "") -> Make:
 
     def make(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
         source = text.format(torch=site.torch).strip("\n")
-        return either(site, statement, call, name, (Helper(name, source, since=since),))
+        return either(site, statement, call, name, (Helper(name, source, shared=True, since=since),))
 
     return make
 
