@@ -50,6 +50,14 @@ def test_segments_of_sorted_rows_are_one_operator_unless_a_round_rebinds_their_r
     compiles(after, ["torch.randn(5, 4)"], state=False)
 
 
+def test_the_function_is_called_after_what_holds_the_layers() -> None:
+    source = MODULE.replace("result = result.to(out.dtype)", "pass").replace(
+        "self.gate = nn", "self.beginning = len('ab') * 0\n        self.gate = nn"
+    )
+    after, _ = fixed(source.replace("for i, end in enumerate(ends)", "for i, end in enumerate(ends, self.beginning)"))
+    assert "result = _run_experts(self, result" in after
+
+
 def test_segments_of_python_sizes_are_left_alone() -> None:
     source = dedent("""
     import torch

@@ -216,7 +216,8 @@ def edit(site: Site, statements: Sequence[ast.stmt], about: str) -> Edit:
     statements = region.statements
     given, parts = region.given(result), region.parts()
     layers = [part for part in parts if part == WHOLE or _may_hold_layers(site, part)] or parts
-    function = f"_run_{layers[0].strip('_') or 'layers'}" if layers else f"_change_{result}"
+    made = [part for part in layers if _is_made_by_a_call(site, part)] or layers
+    function = f"_run_{made[0].strip('_') or 'layers'}" if layers else f"_change_{result}"
     owner = site.evaluator.scope.self_name if site.evaluator.scope.class_qualified is not None else None
     own = [owner] if owner is not None else []
     start, end = site.span(statements[0]), site.span(statements[-1])
@@ -235,6 +236,11 @@ def edit(site: Site, statements: Sequence[ast.stmt], about: str) -> Edit:
         ),
     )
     return Edit((replacement,), imports=site.imports, helpers=helpers)
+
+
+def _is_made_by_a_call(site: Site, attribute: str) -> bool:
+    fact = site.evaluator.scope.attribute(attribute)
+    return fact is not None and fact.kind is AttributeKind.CALL
 
 
 def _may_hold_layers(site: Site, attribute: str) -> bool:
