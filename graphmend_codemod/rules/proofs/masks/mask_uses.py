@@ -303,10 +303,6 @@ class MaskUses:
                 for owner in made:
                     yield self._method(owner, "forward", exact=True), LayerChoice(), tuple(made), _ANY
                 return
-        above = self._above(function, called)
-        if above is not None:
-            yield above, own, (), _ANY
-            return
         if isinstance(called, ast.Name) and len(bindings(function, called.id)) == 1:
             every = tuple(self._elements(function, called.id))
             for owner in every:
@@ -317,19 +313,6 @@ class MaskUses:
         if callee is None:
             raise NotProven(f"cannot infer what `{short(call.func)}` in `{function.qualname}` does with the mask")
         yield callee, LayerChoice(), (), _ANY
-
-    def _above(self, function: Definition, called: ast.expr) -> Definition | None:
-        """The method that `super().forward` is."""
-        of = called.value if isinstance(called, ast.Attribute) else None
-        if (
-            not isinstance(of, ast.Call)
-            or not is_name(of.func, "super")
-            or of.args
-            or not isinstance(called, ast.Attribute)
-        ):
-            return None
-        key = self.calls.inherited(function.owner, called.attr)
-        return self.calls.definitions[key] if key is not None else None
 
     def _method(self, owner: str, name: str, *, exact: bool = False) -> Definition:
         """A method of a class, if no other class replaces it; that does not matter where the class is `exact`."""
