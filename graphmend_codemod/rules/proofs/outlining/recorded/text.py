@@ -147,13 +147,13 @@ class _Text:
 
     def _promised(self, given: Sequence[str]) -> str:
         rows = [f"        {each}," for each in self._promises]
+        alone = f"    return [{', '.join(self._promises)}]"
+        short = len(self._promises) == 1 and len(alone) <= self._site.line_limit
         return "\n".join(
             [
                 f"def {self._operator}_results({', '.join(given)}):",
                 f'    """Sizes, dtype, device of each result, as {self._count} recorded calls had them."""',
-                "    return [",
-                *rows,
-                "    ]",
+                *([alone] if short else ["    return [", *rows, "    ]"]),
             ]
         )
 
@@ -197,12 +197,15 @@ class _Text:
         return [*conditions, *self._autocast(), *self._gradients()]
 
     def _fits(self, given: Sequence[str]) -> str:
-        rows = [f"        {'and ' if number else ''}{each}" for number, each in enumerate(self._conditions())]
+        conditions = list(self._conditions()) or ["not torch.compiler.is_exporting()"]
+        rows = [f"        {'and ' if number else ''}{each}" for number, each in enumerate(conditions)]
+        alone = f"    return {conditions[0]}"
+        short = len(conditions) == 1 and len(alone) <= self._site.line_limit
         return "\n".join(
             [
                 f"def {self._operator}_fits({', '.join(given)}) -> bool:",
                 f'    """True for what is like the {self._count} recorded calls: known while tracing."""',
-                *(["    return (", *rows, "    )"] if rows else ["    return not torch.compiler.is_exporting()"]),
+                *([alone] if short else ["    return (", *rows, "    )"]),
             ]
         )
 
