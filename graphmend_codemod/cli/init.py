@@ -108,7 +108,17 @@ def _settings(settings: Settings) -> Written:
         lines.append('# target-torch = "2.6"  # the requirements name no lowest torch')
         told = "[tool.graphmend]; set target-torch in it if you support an old torch: the requirements name none"
     lines.append('# log-calls = "warnings"  # keep warnings in compiled code, once per compilation')
+    lines.append(
+        f'# helpers = "{_package(settings.root)}/_compile.py"  # functions that several files need; create it empty'
+    )
     return Written(path, _separated(text, "\n") + "\n".join(lines) + "\n", told)
+
+
+def _package(root: Path) -> str:
+    """The folder of the project's own package, for an example."""
+    found = (each.parent for folder in ("*", "src/*") for each in sorted(root.glob(f"{folder}/__init__.py")))
+    names = [each.relative_to(root).as_posix() for each in found]
+    return next((name for name in names if name.rpartition("/")[2] not in {"tests", "test", "docs"}), "mypackage")
 
 
 def _hook(top: Path) -> Written:

@@ -102,3 +102,22 @@ def test_operators_are_counted_and_their_torch_is_named(tmp_path: Path, capsys: 
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\ndependencies = ["torch>=2.6"]')
     assert main(["init", "--no-hook", str(tmp_path)]) == 0
     assert 'if you run one, write target-torch = "2.12".' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("files", "folder"),
+    [
+        (("zoo/__init__.py",), "zoo"),
+        (("src/zoo/__init__.py", "tests/__init__.py"), "src/zoo"),
+        (("tests/__init__.py",), "mypackage"),
+        ((), "mypackage"),
+    ],
+)
+def test_the_example_for_shared_functions_names_the_own_package(
+    tmp_path: Path, files: tuple[str, ...], folder: str
+) -> None:
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    assert main(["init", "--no-hook", str(tmp_path)]) == 0
+    assert f'# helpers = "{folder}/_compile.py"  #' in (tmp_path / "pyproject.toml").read_text()
