@@ -12,6 +12,13 @@ sizes and constants alone, in the statements before it, is counted while Dynamo 
 function of these integers, and a search finds that many places. Other sizes are another graph. A range that is
 compared with an integer, `x[:, torch.arange(n) != k]`, is a list of the integers of which the comparison is true.
 
+What `repeat_interleave` makes of a tensor of counts, and arithmetic combines with another tensor (`x - rows`), has as
+many rows as that one: where it has not, eager mode raises, but for a single row, which broadcasting spreads. Compiled
+code repeats to that size, spreads a single row, and checks the counts on the device: it raises RuntimeError, on CUDA at
+the next synchronisation (nothing is written where the setting `guards` wants no such checks). Each use of the rows has
+to be arithmetic or a comparison with the same tensor, the first one has to follow in any case, and all that takes part
+is asked to be a tensor or a number.
+
 `x.new_full(size, t)` and `torch.full_like(x, t)` read the number that `t` holds. What `x.new_empty(size)` makes is
 filled with the tensor instead, where both have one dtype and device and `t` needs no gradient.
 
@@ -46,7 +53,8 @@ rule = Rule(
         cost=Cost.NONE,
         compiled_exceptions=(
             "kept, but for a negative class, which compiled code gives a row of zeros; what the statements that build "
-            "a counted mask raise ends as an `InternalTorchDynamoError`, which is a RuntimeError"
+            "a counted mask raise ends as an `InternalTorchDynamoError`, which is a RuntimeError; repeated rows that "
+            "do not fit raise another message, on CUDA at the next synchronisation"
         ),
         saves_masks=True,
     ),

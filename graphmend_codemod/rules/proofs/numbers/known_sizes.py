@@ -50,7 +50,9 @@ def of_known_size(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm 
     words = site.evaluator.scope.outline.words
     found = selected(site, statement, node) if "eye" in words else None
     if found is None and isinstance(node, ast.Call):
-        found = repeated(site, node) or counted(site, node)
+        from graphmend_codemod.rules.proofs.numbers.met_sizes import repeated_to  # it asks for what is in this file
+
+        found = repeated(site, node) or counted(site, node) or repeated_to(site, statement, node)
     if found is not None and not all(is_builtin(site, each) for each in _SPELLED):
         raise NotProven("a name of Python's own means something else in this module")
     return found
