@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.patterns import (
@@ -71,7 +71,6 @@ class PreparedMask:
     name: str
     mask: str
     dtypes: tuple[str, ...]
-    _conditions: list[str] = field(default_factory=list)
 
     def edit(self, node: ast.If, own: ast.If, forms: list[PreparedForm]) -> Edit:
         """The edit that keeps the mask in its form under torch.compile; `own` is the statement in the module's tree.
