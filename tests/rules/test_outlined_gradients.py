@@ -48,6 +48,15 @@ def test_dropout_draws_the_same_numbers_forward_and_for_the_gradient(given: str)
     same(results(model, model, X), results(model, compiled, X), 1e-6)
 
 
+def test_a_checkpoint_lets_an_operator_that_no_backend_compiles_read_what_was_saved() -> None:
+    model = made(written())
+
+    def checkpointed(x: torch.Tensor) -> Any:
+        return torch.utils.checkpoint.checkpoint(model, x * 2.0, use_reentrant=False).sin()
+
+    same(results(model, checkpointed, X), results(model, one_graph(checkpointed, "eager"), X), 1e-5)
+
+
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_checkpoint_in_compiled_code_runs_the_operator_again_on_the_same_numbers(backend: str) -> None:

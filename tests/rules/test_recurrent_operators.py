@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from graphmend_codemod.core.findings import Safety
+from tests.rules.expert_loops import one_graph, results, same
 from tests.rules.operators import compiled_like_eager, forgotten, loaded, made  # noqa: F401
 from tests.tools.fixes import checked, declined, embedded, fixed
 
@@ -63,6 +64,15 @@ def test_recurrent_layers_are_one_graph_with_the_gradients_of_eager_mode(layer: 
 def test_a_recurrent_layer_under_inductor() -> None:
     body = "self.rnn.flatten_parameters()\nx = torch.tanh(x)\nx, (h, c) = self.rnn(x)\nreturn x.relu() + h"
     compiled_like_eager(made(recurrent("nn.LSTM(4, 5)", body)), X.transpose(0, 1), backend="inductor", within=1e-5)
+
+
+def test_a_checkpoint_lets_a_recurrent_layer_read_what_was_saved() -> None:
+    model = made(recurrent("nn.LSTM(4, 5)", "return self.rnn(x)[0]"))
+
+    def checkpointed(x: torch.Tensor) -> Any:
+        return torch.utils.checkpoint.checkpoint(model, x * 2.0, use_reentrant=False).sin()
+
+    same(results(model, checkpointed, X), results(model, one_graph(checkpointed, "eager"), X), 1e-5)
 
 
 def test_parameters_that_change_in_place_are_used() -> None:

@@ -106,7 +106,8 @@ def _function_operator(shapes, nested=0):
             wanted = [place for place, each in enumerate(ctx.needs_input_grad[0]) if each]  #: gradient
             made = dict(zip(wanted, backward(list(ctx.saved_tensors), *ctx.rest, grads, wanted)))  #: gradient
             numbers = [None if each else [] for each in ctx.rest[:3]]  #: gradient
-            return [made.get(place) for place in range(len(ctx.saved_tensors))], *numbers, None, None  #: gradient
+            places = range(len(ctx.needs_input_grad[0]))  # a checkpoint lets saved tensors be read once  #: gradient
+            return [made.get(place) for place in places], *numbers, None, None  #: gradient
   #: gradient
         def refuse(ctx, *grads):  # torch would leave parts of it out  #: gradient
             raise RuntimeError(f"torch.compile has no gradient of a gradient for `{name}`")  #: gradient

@@ -255,7 +255,8 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
 
         def differentiate(ctx, grads, _):
             grads = [each for each, smooth in zip(grads, ctx.smooth) if smooth]
-            tensors, states = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
+            saved = ctx.saved_tensors  # once, for a checkpoint lets them be read once
+            tensors, states = saved[: ctx.count], saved[ctx.count :]
             wanted = [place for place, each in enumerate(ctx.needs_input_grad[1]) if each]
             found = dict(zip(wanted, backward(tensors[0], tensors, *ctx.rest, grads, states, wanted)))
             numbers = [None if each else [] for each in ctx.rest[:3]]
