@@ -41,6 +41,10 @@ _JOINS = torch_api.name_set("cat concat concatenate hstack vstack")
 _FILLED = torch_api.name_set(
     "arange empty full linspace new_empty new_full new_ones new_zeros ones ones_like rand randn zeros zeros_like"
 )
+_WEIGHTED = frozenset({"lerp", "lerp_"})
+"""Of which torch has a form for weights below a half and one for others."""
+_OF_A_NUMBER = frozenset({"celu", "celu_", "pow", "xlogy"})
+_FACTORS = frozenset({"alpha", "beta"})
 _REPEATS = torch_api.name_set("repeat tile")
 """What asks for the value of a number that it is given, to make the gradient."""
 _SETTLE = torch_api.name_set(
@@ -212,20 +216,28 @@ def _not_compiled(site: Site, scope: ast.AST, rows: Rows) -> str | None:
             map(rows.reach, [*owner, *all_given(call)])
         ):
             return f"`{short(call)}` asks how many there are, and Inductor cannot compile it"
+        weights = [each for each in all_given(call) if not site.value(each).is_tensor]
+        if last_name(call.func) in _WEIGHTED and rows.takes_number(weights):
+            return f"`{short(call)}` asks how large its weight is, which only the data tells"
     return None
 
 
 def _powers(site: Site, scope: ast.AST, rows: Rows) -> _Asks | None:
-    """`x ** n` and `x.pow(n)`, whose gradient asks for the number."""
+    """`x ** n`, `n ** x`, `x.pow(n)` and `torch.add(x, y, alpha=n)`, whose gradient asks for the number."""
     for part in walk_scope(scope):
         power = part if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Pow) else None
+        if power is not None and rows.is_number(power.left) and site.value(power.right).is_tensor:
+            return _Asks(f"`{short(power)}` is a power, and its gradient cannot be compiled", True)
         if power is None or not rows.is_number(power.right):
             continue
         if site.value(power.left).is_tensor or not rows.is_number(power.left):  # `x = x ** n` gives `x` the number
             return _Asks(f"`{short(power)}` is a power, and its gradient cannot be compiled", True)
     for part in walk_scope(scope):
-        if isinstance(part, ast.Call) and last_name(part.func) == "pow" and rows.takes_number(part.args):
-            return _Asks(f"`{short(part)}` is a power, and its gradient cannot be compiled", True)
+        if not isinstance(part, ast.Call):
+            continue
+        factors = [word.value for word in part.keywords if word.arg in _FACTORS]
+        if rows.takes_number(all_given(part) if last_name(part.func) in _OF_A_NUMBER else factors):
+            return _Asks(f"the gradient of `{short(part)}` asks for a number that only the data tells", True)
     return None
 
 
