@@ -13,9 +13,9 @@ counterpart. `x.requires_grad_()` on a tensor that was handed in changes what th
 Layers that are not torch's own, that have hooks, work in place, or change buffers as they train (batch norm) are told
 apart while tracing, and break the graph as before: they may keep what they compute, or write into the leaf, which ends
 compiled code with an error. A `torch.autograd.Function` between (`Own.apply(x)`) is left alone: Dynamo would leave
-the gradient out that it defines. Under an activation checkpoint inside of compiled code `torch.func` does not compile:
-take the checkpoint out, or put it around the compiled module. Where other code than that of layers and of torch runs between, it may do all that
-unseen: there it is an unsafe fix.
+the gradient out that it defines. Inside of an activation checkpoint in compiled
+code `torch.func` is a compile error: suppress the finding there. Where other code than that of layers and of torch runs
+between, it may do all that unseen: there it is an unsafe fix.
 """
 
 from __future__ import annotations
