@@ -9,7 +9,7 @@ from typing import NamedTuple
 from graphmend_codemod.project.index import families
 from graphmend_codemod.project.index.definitions import CONSTRUCTORS, Module
 from graphmend_codemod.project.index.project_index import ProjectIndex
-from graphmend_codemod.project.summary.candidates import TENSORS
+from graphmend_codemod.project.summary.candidates import SCRIPT, TENSORS
 from graphmend_codemod.project.summary.records import FunctionSummary
 
 CALLS = ("forward", "__call__")
@@ -176,8 +176,8 @@ def called_by_library(index: ProjectIndex, qualified: str) -> Iterator[str]:
 
 
 def _takes_tensors(index: ProjectIndex, module: Module, function: FunctionSummary) -> bool:
-    if TENSORS in function.returned:
-        return True
+    if TENSORS in function.returned or SCRIPT in function.returned:
+        return TENSORS in function.returned
     named = (index.scoped(module, function, ref.removesuffix("()")) for ref in function.refs if ref.endswith("()"))
     called = (index.function_summary(each) for each in named if each is not None)
     return any(TENSORS in each[1].returned for each in called if each is not None)

@@ -130,6 +130,8 @@ COUNT = "t.sum()"
 """How a summary notes that a function may return a 0-dim tensor: `return (mask > 0).sum()`."""
 TENSORS = "t"
 """How a summary notes that a function takes tensors, as far as one can tell."""
+SCRIPT = "runs around models"
+"""How a summary notes a function that `is_of_a_script`."""
 _OF_TENSORS = (
     "clone", "contiguous", "detach", "dim", "expand", "expand_as", "gather", "index_select", "logsumexp",
     "masked_fill", "masked_select", "new_zeros", "numel", "permute", "requires_grad", "scatter", "sigmoid", "size",
@@ -145,10 +147,10 @@ TAKE_TENSORS = frozenset(
 )
 """Functions of torch whose first argument is a tensor; those of `torch.nn.functional` all are."""
 _OF_SCRIPTS = (
-    ".zero_grad", ".load_state_dict", ".state_dict", ".parse_args", ".load", ".save", ".dump",
+    ".zero_grad", ".backward", ".eval", ".load_state_dict", ".state_dict", ".parse_args", ".load", ".save", ".dump",
     ".savefig", ".imwrite", ".get_writer", ".makedirs",
 )  # fmt: skip
-"""What functions call that train models, or read and write files: they call compiled code, and are none themselves."""
+"""What functions call that train or evaluate models, or read and write files: they call compiled code, and are none."""
 _TENSOR = re.compile(r"\bTensor\b")
 _PYTHON_CALLS = frozenset({"isinstance", "issubclass", "hasattr", "callable", "len", "type", "id", "str", "repr"})
 _AS_THEIR_ARGUMENTS = frozenset(
@@ -262,7 +264,7 @@ def _asked_as_a_tensor(name: str, used: Collection[str]) -> bool:
 
 
 def is_of_a_script(calls: Collection[str]) -> bool:
-    """True for a function that trains models, or reads or writes files, by the dotted names that it calls."""
+    """True for a function that trains or evaluates models, or reads or writes files, by the names that it calls."""
     return any(spelled == "open" or spelled.endswith(_OF_SCRIPTS) for spelled in calls)
 
 

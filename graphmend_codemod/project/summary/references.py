@@ -13,6 +13,7 @@ from graphmend_codemod.project.summary.assignments import types_of
 from graphmend_codemod.project.summary.body import Body, asks_history, chooses_by_mask, chooses_rows
 from graphmend_codemod.project.summary.candidates import (
     COUNT,
+    SCRIPT,
     TENSORS,
     is_of_a_script,
     is_python_annotation,
@@ -91,8 +92,9 @@ def finish(pending: Pending, around: Around) -> FunctionSummary:
     for name, annotation in body.parameters.items():
         if annotation and name != body.own and not is_python_annotation(annotation):
             types.setdefault(name, []).append(f":{annotation}")
-    offers = not pending.outer and not is_of_a_script(body.calls)
-    if offers and takes_tensors(body.parameters, body.reads | body.calls, body.given, body.types):
+    if not pending.outer and is_of_a_script(body.calls):
+        body.returned[SCRIPT] = None
+    elif not pending.outer and takes_tensors(body.parameters, body.reads | body.calls, body.given, body.types):
         body.returned[TENSORS] = None
     inner = {node.name for node in body.definitions if not isinstance(node, ast.ClassDef)}  # type: ignore[attr-defined]
     refs = _references(pending, around, types, inner)
@@ -242,7 +244,19 @@ def _returned(returned: dict[str, None], inner: set[str]) -> tuple[str, ...]:
         names = [f"{name}()" if name in called else name for name in returned if name in inner]
     if all(name.endswith("ing()") or name in ("True", "False") for name in returned):
         names += returned
-    marks = (COUNT, TENSORS, COMPUTES, LOUD, SWALLOWS, PASSES_ON, AWAITED, MARKS_CONSTANT, MAKES_OPERATOR, MAKES_LOGGER)
+    marks = (
+        COUNT,
+        TENSORS,
+        SCRIPT,
+        COMPUTES,
+        LOUD,
+        SWALLOWS,
+        PASSES_ON,
+        AWAITED,
+        MARKS_CONSTANT,
+        MAKES_OPERATOR,
+        MAKES_LOGGER,
+    )
     names += [mark for mark in returned if mark in marks or mark.startswith((CHECKS, GIVES, THROUGH))]
     names += [f"{MAKES}{name[:-2]}" for name in returned if name.endswith("()") and name[:-2] not in inner]
     return tuple(names)
