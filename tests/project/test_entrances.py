@@ -302,11 +302,26 @@ def test_scripts_are_not_traced(tmp_path: Path) -> None:
         def written(x: torch.Tensor, path):
             with open(path) as file: file.write(str(x))
         def trained(x: torch.Tensor, optimizer): optimizer.zero_grad()
+        def differentiated(x: torch.Tensor, scaler): scaler.scale(x.sum()).backward()
+        def measured(model, x: torch.Tensor): return model.eval()(x)
         def computed(x: torch.Tensor): return x.exp()
         def moved(x): return torch.zeros(x.shape, device=x.device)
         def main(arguments): return torch.ones(arguments.size_of, device=arguments.device)
     """
     assert reached_names(tmp_path, {"lib/__init__.py": "", "lib/part.py": part}) == {"computed", "moved"}
+
+
+def test_scripts_that_hand_tensors_on_are_not_traced(tmp_path: Path) -> None:
+    part = """
+        import torch
+        def computed(x: torch.Tensor): return x.exp()
+        def handed(x): return computed(x)
+        def trained(x, optimizer):
+            optimizer.zero_grad()
+            return computed(x)
+    """
+    files = {"lib/__init__.py": "from .part import handed, trained", "lib/part.py": part}
+    assert reached_names(tmp_path, files) == {"computed", "handed"}
 
 
 def test_forward_of_a_class_with_a_base_of_another_library_is_traced(tmp_path: Path) -> None:
