@@ -133,7 +133,12 @@ class Fixing:
             return None
         from graphmend_codemod.rewriting.library import Library
 
-        source = self._checker.source(self._settings.helpers)
+        try:
+            source = self._checker.source(self._settings.helpers)
+            source.parse()
+        except SourceError as error:
+            where = f"{self._settings.helpers}:{error.line}" if error.line is not None else self._settings.helpers
+            raise SourceError(f"was not changed: {where}, the module of helpers, {error}") from error
         return Library(source, self._settings.root, grows=not self._alone)
 
     def _unless_forbidden(self, finding: Finding) -> Finding:

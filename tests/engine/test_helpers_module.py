@@ -184,3 +184,14 @@ def test_files_that_get_copies_are_told_of_the_setting(root: Path, monkeypatch: 
     )
     (root / "pyproject.toml").write_text('[tool.graphmend]\nhelpers = "pkg/_helpers.py"\n')
     assert api.fix([], load_settings(root), write=False, cache=False).notes == ()
+
+
+def test_a_module_that_cannot_be_parsed_is_named_with_its_line(root: Path) -> None:
+    (root / "pkg/_helpers.py").write_text("import torch\ndef (:\n")
+    before = texts(root)
+    result = api.fix([root / "pkg/rows.py"], load_settings(root), write=True, cache=False)
+    (problem,) = result.problems
+    assert problem.path == "pkg/rows.py"
+    assert problem.line is None
+    assert problem.message.startswith("was not changed: pkg/_helpers.py:2, the module of helpers, cannot be parsed")
+    assert texts(root) == before
