@@ -120,7 +120,7 @@ def fix(
     missing = False
     # The module of helpers comes first: nothing is to import what it does not have.
     for change in sorted(fixing.changes(), key=lambda each: (each.path != settings.helpers, each.path)):
-        if missing and fixing.needs_library(change.path):
+        if missing and fixing.needs_helpers(change.path):
             problems.append(Problem(change.path, f"was not changed: {settings.helpers} could not be written"))
             continue
         try:

@@ -12,7 +12,7 @@ from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.engine.session import Checker
 
 if TYPE_CHECKING:
-    from graphmend_codemod.rewriting.library import Library
+    from graphmend_codemod.rewriting.helper_module import HelperModule
 
 _MOST_PASSES = 20
 _WORTH_SHARING = 100  # lines
@@ -56,7 +56,7 @@ class _Fixed:
         self.before = source
         self.source = source
         self.applied: list[Finding] = []
-        self.needs_library = False
+        self.needs_helpers = False
 
 
 class Fixing:
@@ -123,15 +123,15 @@ class Fixing:
         said = f"{files} files get the same functions, {repeated:,} lines that one copy would save"
         return (f"{said}; the setting `helpers` keeps them in one module of your package",)
 
-    def needs_library(self, path: str) -> bool:
+    def needs_helpers(self, path: str) -> bool:
         """Whether a file that changed imports what the module of helpers may have got in this run."""
-        return path in self._fixed and self._fixed[path].needs_library
+        return path in self._fixed and self._fixed[path].needs_helpers
 
     @cached_property
-    def _library(self) -> Library | None:
+    def _helper_module(self) -> HelperModule | None:
         if self._settings.helpers is None:
             return None
-        from graphmend_codemod.rewriting.library import Library
+        from graphmend_codemod.rewriting.helper_module import HelperModule
 
         try:
             source = self._checker.source(self._settings.helpers)
@@ -139,7 +139,7 @@ class Fixing:
         except SourceError as error:
             where = f"{self._settings.helpers}:{error.line}" if error.line is not None else self._settings.helpers
             raise SourceError(f"was not changed: {where}, the module of helpers, {error}") from error
-        return Library(source, self._settings.root, grows=not self._alone)
+        return HelperModule(source, self._settings.root, grows=not self._alone)
 
     def _unless_forbidden(self, finding: Finding) -> Finding:
         only = self._settings.only_sites
@@ -174,15 +174,15 @@ class Fixing:
 
         try:
             source = self._checker.source(path)
-            library = self._library
-            applied = apply(source, [each.edit for each in findings if each.edit is not None], library)
+            module = self._helper_module
+            applied = apply(source, [each.edit for each in findings if each.edit is not None], module)
             if applied.text == source.text:
                 refused.update({findings[number]: reason for number, reason in applied.skipped})
                 return False
             after = source.with_text(applied.text)
             if self._proof is not None:
                 self._proof(source, after, applied.made)
-            grown = library.with_helpers(applied.for_library) if library is not None else None
+            grown = module.with_helpers(applied.imported) if module is not None else None
         except RewriteError as error:
             return self._leave_alone(path, str(error))
         except SourceError as error:
@@ -197,11 +197,11 @@ class Fixing:
         self._checker.overlay(after)
         for helper in applied.repeated:
             self._helper_lines.setdefault(helper.name, []).append(helper.source.count("\n") + 1)
-        fixed.needs_library = fixed.needs_library or bool(applied.for_library)
-        if library is not None and grown is not None and grown.source.text != library.source.text:
-            self._fixed.setdefault(library.source.path, _Fixed(library.source)).source = grown.source
+        fixed.needs_helpers = fixed.needs_helpers or bool(applied.imported)
+        if module is not None and grown is not None and grown.source.text != module.source.text:
+            self._fixed.setdefault(module.source.path, _Fixed(module.source)).source = grown.source
             self._checker.overlay(grown.source)
-            self._library = grown
+            self._helper_module = grown
         return True
 
     def _leave_alone(self, path: str, reason: str) -> bool:

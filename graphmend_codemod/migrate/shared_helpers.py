@@ -9,7 +9,7 @@ from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.migrate.per_rule import Step
 from graphmend_codemod.repository.worktree import Worktree
-from graphmend_codemod.rewriting.library import Library, imported_from
+from graphmend_codemod.rewriting.helper_module import HelperModule, imported_from
 
 
 def with_helpers(worktree: Worktree, settings: Settings, steps: Sequence[Step]) -> tuple[Step, ...]:
@@ -25,7 +25,7 @@ def with_helpers(worktree: Worktree, settings: Settings, steps: Sequence[Step]) 
         name: imported_from(path, SourceFile.decoded(text, name)) for name, text in texts.items() if _is_code(name)
     }
     before = worktree.git.output("cat-file", "blob", worktree.entries[path].oid)
-    grown = Library(SourceFile.below(str(settings.root), settings.helpers), settings.root)
+    grown = HelperModule(SourceFile.below(str(settings.root), settings.helpers), settings.root)
     left = grown.only(SourceFile.decoded(before, settings.helpers), set().union(*names.values())).source.raw
     (settings.root / settings.helpers).write_bytes(left)
     first = next((step for step in steps if any(names.get(name) for name in step.files)), None)

@@ -18,20 +18,20 @@ _PLAIN = (ast.Constant, ast.Name, ast.Subscript, ast.UnaryOp, ast.BinOp, ast.ope
 
 
 def same_in_eager_mode(
-    before: Sequence[ast.stmt], after: Sequence[ast.stmt], module: ast.Module, library: str | None = None
+    before: Sequence[ast.stmt], after: Sequence[ast.stmt], module: ast.Module, origin: str | None = None
 ) -> bool:
     """True when eager mode runs the statements `before`, which are of `module`, where it is given those `after`.
 
-    `library` is the module of the project's helpers as the file spells it: more names may be imported from there.
+    `origin` is the project's module of helpers as the file spells it: more names may be imported from there.
     """
     folded = _folded_body(after)
-    return _Comparison(module, folded, library).statements(_folded_body(before), folded)
+    return _Comparison(module, folded, origin).statements(_folded_body(before), folded)
 
 
 class _Comparison:
-    def __init__(self, module: ast.Module, after: Sequence[ast.stmt], library: str | None) -> None:
+    def __init__(self, module: ast.Module, after: Sequence[ast.stmt], origin: str | None) -> None:
         self._module = module
-        self._library = library
+        self._origin = origin
         self._functions = {node.name: node for node in after if isinstance(node, ast.FunctionDef)}
         self._locals: set[str] = set()
 
@@ -92,7 +92,7 @@ class _Comparison:
             return type(old) is type(new) and old == new
         if type(old) is not type(new):
             return False
-        if isinstance(old, ast.ImportFrom) and isinstance(new, ast.ImportFrom) and self._is_of_library(new):
+        if isinstance(old, ast.ImportFrom) and isinstance(new, ast.ImportFrom) and self._is_of_origin(new):
             kept = [each for each in new.names if not self._is_new(each)]
             new = ast.ImportFrom(new.module, kept, new.level)
         if isinstance(old, ast.arguments) and isinstance(new, ast.arguments):
@@ -126,15 +126,15 @@ class _Comparison:
         if isinstance(node, ast.Import):
             return True
         if isinstance(node, ast.ImportFrom):
-            return self._is_of_library(node) and all(map(self._is_new, node.names))
+            return self._is_of_origin(node) and all(map(self._is_new, node.names))
         if isinstance(node, ast.FunctionDef):
             return node.name not in self._names
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
             return False
         return node.targets[0].id not in self._names and all(map(_is_plain, ast.walk(node.value)))
 
-    def _is_of_library(self, node: ast.ImportFrom) -> bool:
-        return "." * node.level + (node.module or "") == self._library
+    def _is_of_origin(self, node: ast.ImportFrom) -> bool:
+        return "." * node.level + (node.module or "") == self._origin
 
     def _is_new(self, alias: ast.alias) -> bool:
         return alias.asname is None and alias.name not in self._names

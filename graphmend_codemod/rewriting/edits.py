@@ -11,10 +11,10 @@ from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.rewriting.adjacent import joined
 from graphmend_codemod.rewriting.blocks import CodeBlocks
 from graphmend_codemod.rewriting.eager_view import same_in_eager_mode
-from graphmend_codemod.rewriting.helpers import Needed, Shelf, check_condition, named, new_helpers
+from graphmend_codemod.rewriting.helper_module import HelperModule, new_names
+from graphmend_codemod.rewriting.helpers import Needed, Origin, check_condition, named, new_helpers
 from graphmend_codemod.rewriting.imports import new_imports
 from graphmend_codemod.rewriting.insertions import placed
-from graphmend_codemod.rewriting.library import Library, new_names
 from graphmend_codemod.rewriting.names import ModuleNames
 from graphmend_codemod.rewriting.place import changes
 from graphmend_codemod.rewriting.render import offsets
@@ -28,7 +28,7 @@ class Applied:
 
     `made` are those that were applied, where several may have become one.
 
-    `for_library` are helpers that the text imports from the project's module of helpers, and that this has to get;
+    `imported` are helpers that the text imports from the project's module of helpers, and that this has to get;
     `repeated` are those that the text has got and other files may get as well.
     """
 
@@ -36,7 +36,7 @@ class Applied:
     applied: tuple[int, ...]
     skipped: tuple[tuple[int, str], ...] = ()
     made: tuple[Edit, ...] = ()
-    for_library: tuple[Helper, ...] = ()
+    imported: tuple[Helper, ...] = ()
     repeated: tuple[Helper, ...] = ()
 
 
@@ -51,13 +51,13 @@ class _Planned:
     form: EditForm
 
 
-def apply(source: SourceFile, edits: Sequence[Edit], library: Library | None = None) -> Applied:
+def apply(source: SourceFile, edits: Sequence[Edit], module: HelperModule | None = None) -> Applied:
     """Make the edits that can be made together; SourceError if the source itself cannot be parsed.
 
     Of two edits that overlap the earlier in the text is made; the other is skipped and will be found again in the new
     text. Nothing outside the edited statements changes, which is proven by comparing the trees; an edit for which
     that fails is skipped. Imports and helpers are placed once, and so is an edit that is given more than once; edits of
-    statements that follow each other share a header where one will do. Helpers that `library` can hold are imported
+    statements that follow each other share a header where one will do. Helpers that `module` can hold are imported
     from there.
     """
     first: dict[Edit, int] = {}
@@ -66,20 +66,20 @@ def apply(source: SourceFile, edits: Sequence[Edit], library: Library | None = N
     order = sorted(first.values(), key=lambda index: _position(edits[index]))
     together, leaders = joined(blocks, edits, order)
     same = [leaders[one] for one in same]
-    shelf = None
-    if library is not None and any(helper.shared for edit in edits for helper in edit.helpers):
-        spelled = library.named_by(blocks)
-        shelf = Shelf(library, spelled) if spelled is not None else None
-    planned, skipped = _plan(blocks, together, shelf)
+    origin = None
+    if module is not None and any(helper.shared for edit in edits for helper in edit.helpers):
+        spelled = module.named_by(blocks)
+        origin = Origin(module, spelled) if spelled is not None else None
+    planned, skipped = _plan(blocks, together, origin)
     try:
-        text = _made(blocks, planned, shelf)
+        text = _made(blocks, planned, origin)
     except RewriteError:
         # One of them is at fault: let each in on its own merit.
         kept: list[_Planned] = []
         text = source.text
         for plan in planned:
             try:
-                text = _made(blocks, [*kept, plan], shelf)
+                text = _made(blocks, [*kept, plan], origin)
                 kept.append(plan)
             except RewriteError as error:
                 skipped.append((plan.index, str(error)))
@@ -88,22 +88,22 @@ def apply(source: SourceFile, edits: Sequence[Edit], library: Library | None = N
     applied = tuple(index for index, one in enumerate(same) if one in made)
     skips = tuple((index, reasons[one]) for index, one in enumerate(same) if one in reasons)
     needed = [each for plan in planned for each in plan.helpers]
-    shelved = {each.helper.name: each.helper for each in needed if each.imported}
+    imported = {each.helper.name: each.helper for each in needed if each.imported}
     written = {each.helper.name: each.helper for each in needed if not each.present and not each.imported}
     repeated = tuple(each for each in written.values() if each.shared)
     edited = tuple(edit for index, edit in together.items() if index in made)
-    return Applied(text, applied, skips, edited, tuple(shelved.values()), repeated)
+    return Applied(text, applied, skips, edited, tuple(imported.values()), repeated)
 
 
 def _plan(
-    blocks: CodeBlocks, edits: Mapping[int, Edit], shelf: Shelf | None
+    blocks: CodeBlocks, edits: Mapping[int, Edit], origin: Origin | None
 ) -> tuple[list[_Planned], list[tuple[int, str]]]:
     names = ModuleNames(blocks)
     planned: list[_Planned] = []
     skipped: list[tuple[int, str]] = []
     for index, edit in edits.items():
         try:
-            plan = _planned(blocks, names, index, edit, planned, shelf)
+            plan = _planned(blocks, names, index, edit, planned, origin)
         except RewriteError as error:
             skipped.append((index, str(error)))
             continue
@@ -120,11 +120,16 @@ def _position(edit: Edit) -> tuple[int, int]:
 
 
 def _planned(
-    blocks: CodeBlocks, names: ModuleNames, index: int, edit: Edit, before: Sequence[_Planned], shelf: Shelf | None
+    blocks: CodeBlocks,
+    names: ModuleNames,
+    index: int,
+    edit: Edit,
+    before: Sequence[_Planned],
+    origin: Origin | None,
 ) -> _Planned:
     places = [offsets(blocks.layout, one.span)[0] for one in edit.replacements]
     imports = tuple(dotted for dotted in edit.imports if _must_import(names, dotted, places, bool(edit.helpers)))
-    edit, helpers = named(names, edit, [needed for plan in before for needed in plan.helpers], shelf)
+    edit, helpers = named(names, edit, [needed for plan in before for needed in plan.helpers], origin)
     for needed in helpers:
         if not needed.present:
             check_condition(names, needed.helper, places)
@@ -143,14 +148,14 @@ def _must_import(names: ModuleNames, dotted: str, places: Sequence[int], helpers
     return bool(elsewhere or helpers) and names.needs_import(dotted)
 
 
-def _made(blocks: CodeBlocks, planned: Sequence[_Planned], shelf: Shelf | None) -> str:
+def _made(blocks: CodeBlocks, planned: Sequence[_Planned], origin: Origin | None) -> str:
     """The text with all of this in it. RewriteError if it says something else outside of the edits."""
     wanted = [change for plan in planned for change in plan.changes]
     imports = new_imports(blocks, (name for plan in planned for name in plan.imports))
     helpers: dict[str, Helper] = {}
     missing = [needed for plan in planned for needed in plan.helpers if not needed.present]
-    if shelf is not None and (shelved := {needed.helper.name for needed in missing if needed.imported}):
-        more = new_names(blocks, shelf.spelled, shelved)
+    if origin is not None and (imported := {needed.helper.name for needed in missing if needed.imported}):
+        more = new_names(blocks, origin.spelled, imported)
         if isinstance(more, Change):
             wanted.append(more)
         else:
@@ -168,7 +173,7 @@ def _made(blocks: CodeBlocks, planned: Sequence[_Planned], shelf: Shelf | None) 
     verify(blocks, result, regions, moved)
     changed = [change for plan in planned if plan.form is not EditForm.BESIDE for change in plan.changes]
     left_alone = {(change.start, change.end) for change in changed}
-    _demand_same_in_eager_mode(blocks, result, regions, left_alone, shelf.spelled if shelf is not None else None)
+    _demand_same_in_eager_mode(blocks, result, regions, left_alone, origin.spelled if origin is not None else None)
     return text
 
 
@@ -177,18 +182,18 @@ def _demand_same_in_eager_mode(
     new: CodeBlocks,
     regions: Sequence[Region],
     others: Collection[tuple[int, int]],
-    library: str | None,
+    origin: str | None,
 ) -> None:
     """RewriteError where eager mode would run something else, but for top-level statements that `others` are in.
 
-    More names may be imported from `library`.
+    More names may be imported from `origin`.
     """
     left_alone = [region for region in regions if (region.old_start, region.old_end) in others]
     before = [node for node in old.tree.body if _is_in(old, node, regions, new=False)]
     after = [node for node in new.tree.body if _is_in(new, node, regions, new=True)]
     before = [node for node in before if not _is_in(old, node, left_alone, new=False)]
     after = [node for node in after if not _is_in(new, node, left_alone, new=True)]
-    if not same_in_eager_mode(before, after, old.tree, library):
+    if not same_in_eager_mode(before, after, old.tree, origin):
         raise RewriteError("eager mode would run different code")
 
 

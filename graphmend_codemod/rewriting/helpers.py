@@ -11,9 +11,9 @@ from itertools import count
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.core.source import SourceError, parse_text
 from graphmend_codemod.rewriting.blocks import CodeBlocks
+from graphmend_codemod.rewriting.helper_module import HelperModule
 from graphmend_codemod.rewriting.imports import under_condition
 from graphmend_codemod.rewriting.insertions import Insertion, above, below
-from graphmend_codemod.rewriting.library import Library
 from graphmend_codemod.rewriting.names import ModuleNames, has_definition, has_import
 from graphmend_codemod.rewriting.render import render
 from graphmend_codemod.rewriting.text import RewriteError
@@ -32,15 +32,15 @@ class Needed:
 
 
 @dataclass(frozen=True)
-class Shelf:
+class Origin:
     """The project's module of helpers, as this file spells it where it imports from there."""
 
-    library: Library
+    module: HelperModule
     spelled: str
 
 
 def named(
-    names: ModuleNames, edit: Edit, taken: Sequence[Needed], shelf: Shelf | None = None
+    names: ModuleNames, edit: Edit, taken: Sequence[Needed], origin: Origin | None = None
 ) -> tuple[Edit, tuple[Needed, ...]]:
     """The edit with its helpers under names that are free in this file, and those helpers.
 
@@ -51,7 +51,7 @@ def named(
     todo = [*alone, *_groups([helper for helper in edit.helpers if not helper.shared])]
     while todo:
         group = todo.pop(0)
-        chosen = _chosen(names, group, (*taken, *needed), shelf)
+        chosen = _chosen(names, group, (*taken, *needed), origin)
         needed += chosen
         for helper, own in zip(group, chosen, strict=True):
             if own.helper.name != helper.name:
@@ -81,13 +81,15 @@ def _related(one: Helper, other: Helper) -> bool:
     return bool(_word(one.name).search(other.source) or _word(other.name).search(one.source))
 
 
-def _chosen(names: ModuleNames, group: Sequence[Helper], taken: Sequence[Needed], shelf: Shelf | None) -> list[Needed]:
+def _chosen(
+    names: ModuleNames, group: Sequence[Helper], taken: Sequence[Needed], origin: Origin | None
+) -> list[Needed]:
     """The helpers of a group under names of one number, which all are free or stand for the same definitions."""
     for helper in group:
         if _definition(helper.source, helper.name) is None:
             raise RewriteError(f"the helper `{helper.name}` is not one definition of that name")
     for number in count(1):
-        found = [_named(names, _numbered(helper, group, number), taken, shelf) for helper in group]
+        found = [_named(names, _numbered(helper, group, number), taken, origin) for helper in group]
         if all(each is not None for each in found):
             return [each for each in found if each is not None]
     raise AssertionError("count() does not end")
@@ -105,15 +107,15 @@ def _numbered(helper: Helper, group: Sequence[Helper], number: int) -> Helper:
     return helper._replace(name=numbered[helper.name], source=source, after=after)
 
 
-def _named(names: ModuleNames, candidate: Helper, taken: Sequence[Needed], shelf: Shelf | None) -> Needed | None:
+def _named(names: ModuleNames, candidate: Helper, taken: Sequence[Needed], origin: Origin | None) -> Needed | None:
     """The helper under its name, if that is free or means the same definition."""
     name = candidate.name
     wanted = _definition(candidate.source, name)
     bound = names.bound(name)
     if len(bound) == 1 and not names.conditional(bound[0]) and ast.dump(bound[0].node) == wanted:
         return Needed(candidate, present=True)
-    known = shelf.library.definitions.get(name) if shelf is not None else None
-    if shelf is not None and len(bound) == 1 and shelf.library.has(names, bound[0], shelf.spelled):
+    known = origin.module.definitions.get(name) if origin is not None else None
+    if origin is not None and len(bound) == 1 and origin.module.has(names, bound[0], origin.spelled):
         return Needed(candidate, present=True, imported=True) if known == wanted else None
     rivals = [other for other in taken if other.helper.name == name]
     if any(_definition(other.helper.source, name) == wanted for other in rivals):
@@ -121,7 +123,7 @@ def _named(names: ModuleNames, candidate: Helper, taken: Sequence[Needed], shelf
     if rivals or not names.free(name):  # in any scope, so nothing shadows it where it is used
         return None
     coming = {other.helper.name for other in taken if other.imported}
-    if shelf is None or not shelf.library.can_hold(candidate, coming):
+    if origin is None or not origin.module.can_hold(candidate, coming):
         return Needed(candidate, present=False)
     return Needed(candidate, present=False, imported=True) if known in (None, wanted) else None
 

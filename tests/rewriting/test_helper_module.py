@@ -12,7 +12,7 @@ from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.rewriting import Applied, RewriteError, apply
 from graphmend_codemod.rewriting.concrete import verify_concrete
 from graphmend_codemod.rewriting.eager_view import same_in_eager_mode
-from graphmend_codemod.rewriting.library import Library
+from graphmend_codemod.rewriting.helper_module import HelperModule
 from tests.rewriting.tools import block, edit, statement
 
 FIRST = Helper("_first", "def _first(x):\n    return torch.neg(x)", shared=True)
@@ -29,17 +29,17 @@ class Project:
             (root / name).touch()
         self.root = root
         source = SourceFile.from_bytes(helpers.encode(), root / "pkg/_helpers.py", root)
-        self.library = Library(source, root, grows)
+        self.module = HelperModule(source, root, grows)
 
     def source(self, text: str, path: str = "pkg/sub/model.py") -> SourceFile:
         return SourceFile.from_bytes(block(text).encode(), self.root / path, self.root)
 
     def applied(self, source: SourceFile, *helpers: Helper, form: EditForm = EditForm.ONE_PATH) -> Applied:
         wanted = edit(statement(source, "use"), "mend()", imports=("torch",), helpers=helpers, form=form)
-        found = apply(source, [wanted], self.library)
+        found = apply(source, [wanted], self.module)
         assert found.skipped == ()
         verify_concrete(source, source.with_text(found.text), [wanted])
-        self.library = self.library.with_helpers(found.for_library)
+        self.module = self.module.with_helpers(found.imported)
         return found
 
     def importing(self, statement: str, path: str = "pkg/sub/__init__.py") -> None:
@@ -51,7 +51,7 @@ class Project:
 
     @property
     def held(self) -> list[str]:
-        return list(self.library.definitions)
+        return list(self.module.definitions)
 
 
 @pytest.fixture
@@ -64,22 +64,22 @@ def test_files_import_helpers_and_the_module_gets_them_once(project: Project) ->
     assert project.after(text, FIRST, SECOND) == (
         "import torch\n\nfrom .._helpers import _first, _second\nfrom .a import b\n\n\nmend()\n"
     )
-    once = project.library.source.text
+    once = project.module.source.text
     assert project.held == ["_first", "_second"]
     assert once.startswith('"""What `graphmend fix` uses in the files of this package')
     assert "import torch\n" in once
     project.after(text, FIRST, SECOND, path="pkg/sub/second.py")
-    assert project.library.source.text == once
+    assert project.module.source.text == once
 
 
 def test_the_modules_own_header_stays(tmp_path: Path) -> None:
     project = Project(tmp_path, "# License\n")
     project.importing("from . import model")
     project.after("import torch\nuse\n", FIRST)
-    assert project.library.source.text.startswith('# License\n"""What')
+    assert project.module.source.text.startswith('# License\n"""What')
     own = Project(tmp_path, '"""Ours."""\n\nimport torch\n\n\ndef kept():\n    pass\n')
     own.after("import torch\nuse\n", FIRST)
-    assert own.library.source.text.startswith('"""Ours."""\n\nimport torch\n\n\ndef _first')
+    assert own.module.source.text.startswith('"""Ours."""\n\nimport torch\n\n\ndef _first')
     assert own.held == ["_first", "kept"]
 
 
@@ -168,7 +168,7 @@ def test_a_script_that_imports_its_package_does_so_once_more(project: Project) -
 
 def test_more_names_join_an_import_that_is_there(project: Project) -> None:
     text = "import torch\n\nfrom .._helpers import _second\n\n\nuse\n"
-    project.library = project.library.with_helpers([FIRST, SECOND])
+    project.module = project.module.with_helpers([FIRST, SECOND])
     assert "from .._helpers import _first, _second\n" in project.after(text, FIRST, SECOND)
     third = Helper("_a_third_one_with_a_name_that_makes_the_line_too_long", "def {}(x):\n    return x", shared=True)
     third = third._replace(source=third.source.format(third.name))
@@ -183,7 +183,7 @@ def test_a_definition_that_differs_gets_a_number(tmp_path: Path) -> None:
     project = Project(tmp_path, "import torch\n\n\ndef _first(x):\n    return x\n")
     after = project.after("import torch\nfrom . import a\nuse\n", FIRST, SECOND)
     assert "from .._helpers import _first_2, _second\n" in after
-    assert "def _second(x):\n    return _first_2(x) + 1" in project.library.source.text
+    assert "def _second(x):\n    return _first_2(x) + 1" in project.module.source.text
     older = "import torch\nfrom .._helpers import _first\nuse\n_first(1)\n"
     assert "from .._helpers import _first, _first_2\n" in project.after(older, FIRST)
 
@@ -220,7 +220,7 @@ def test_a_module_that_must_not_grow_gives_what_it_has(tmp_path: Path) -> None:
 def test_a_module_with_another_torch_is_told() -> None:
     source = SourceFile.from_bytes(b"torch = None\n", Path("/project/pkg/_helpers.py"), Path("/project"))
     with pytest.raises(RewriteError, match=r"pkg/_helpers.py cannot hold its helpers: `torch` is bound"):
-        Library(source, Path("/project")).with_helpers([FIRST])
+        HelperModule(source, Path("/project")).with_helpers([FIRST])
 
 
 def test_eager_mode_may_see_imports_from_that_module_alone() -> None:

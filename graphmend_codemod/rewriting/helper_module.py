@@ -29,7 +29,7 @@ _KNOWN = frozenset({*dir(builtins), "torch", "__name__"})
 
 
 @dataclass(frozen=True, eq=False)
-class Library:
+class HelperModule:
     """The module of helpers: its text, and whether helpers may be added to it.
 
     Files of its package import from it, with dots where they import so from their package. A file that imports nothing
@@ -87,7 +87,7 @@ class Library:
             folder = folder.rpartition("/")[0]
         return dotted in modules and stem not in modules
 
-    def with_helpers(self, helpers: Sequence[Helper]) -> Library:
+    def with_helpers(self, helpers: Sequence[Helper]) -> HelperModule:
         """The module with more helpers; those that it has already are left. RewriteError if it cannot take them."""
         if not helpers:
             return self
@@ -101,7 +101,7 @@ class Library:
             raise RewriteError(f"{self.source.path} cannot hold its helpers: {reason}")
         return replace(self, source=self.source.with_text(made.text))
 
-    def only(self, before: SourceFile, names: Iterable[str]) -> Library:
+    def only(self, before: SourceFile, names: Iterable[str]) -> HelperModule:
         """What the module was before, with those of its helpers alone that files import by these names."""
         nodes = {node.name: node for node in self.source.parse().body if isinstance(node, ast.FunctionDef)}
         texts = {name: _whole(self.source, node) for name, node in nodes.items()}
@@ -111,7 +111,7 @@ class Library:
             if name in texts and name not in wanted:
                 wanted.add(name)
                 waiting += _of_the_module(texts[name])
-        earlier = Library(before, self.root)
+        earlier = HelperModule(before, self.root)
         kept = [name for name in texts if name in wanted and name not in earlier.definitions]
         return earlier.with_helpers([Helper(name, texts[name], tuple(kept[:n])) for n, name in enumerate(kept)])
 
@@ -145,9 +145,9 @@ def _whole(source: SourceFile, node: ast.FunctionDef) -> str:
     return "\n".join(source.lines[first - 1 : node.end_lineno])
 
 
-def imported_from(library: str, source: SourceFile) -> set[str]:
+def imported_from(module: str, source: SourceFile) -> set[str]:
     """The names that a file imports from a module of this path, as its last part tells."""
-    stem = library.rpartition("/")[2].removesuffix(".py")
+    stem = module.rpartition("/")[2].removesuffix(".py")
     nodes = [node for node in ast.walk(source.parse()) if isinstance(node, ast.ImportFrom)]
     return {each.name for node in nodes if (node.module or "").rpartition(".")[2] == stem for each in node.names}
 
