@@ -85,7 +85,7 @@ def stage(tmp_path: Path) -> Stage:
     memory = RowMemory(tmp_path / "memory", "base")
     arm = ModelMeasurement("m:make", Status.OK, "", 0.0, counts=COUNTS, files=("m.py",))
     memory.write("m:make", {"m.py": texts["head"].encode()}, ModelRow("m:make", arm, arm))
-    arms = WorkTrees(*(tmp_path / name for name in texts))
+    arms = WorkTrees(tmp_path / "base", tmp_path / "head", tmp_path / "trial")
     found = Stage(arms, tmp_path / "out", memory=memory)
     found.judge([Model("m:make", Source.OPTION)], ["m.py"], MARKS)
     return found
@@ -111,7 +111,7 @@ def test_the_module_of_helpers_is_there_whatever_is_tried(tmp_path: Path) -> Non
     memory.write("m:make", contents, ModelRow("m:make", arm, arm))
     assert memory.read("m:make", {**contents, "helpers.py": b"other"}) is None
     stage = Stage(
-        WorkTrees(*(tmp_path / name for name in ("base", "head", "trial")), "helpers.py"),
+        WorkTrees(tmp_path / "base", tmp_path / "head", tmp_path / "trial", "helpers.py"),
         tmp_path / "out",
         memory=memory,
     )
