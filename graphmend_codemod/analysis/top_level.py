@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from functools import cached_property
 
 from graphmend_codemod.analysis.patterns import name_imported, stored_names
 from graphmend_codemod.analysis.scope import SCOPES, dotted, walk_scope
@@ -17,6 +16,7 @@ class TopLevel:
         self._imported: dict[str, str] = {}
         self._values: dict[str, list[ast.expr]] = {}
         self._others: list[ast.stmt] = []
+        self._elsewhere: set[str] | None = None
         self.classes: dict[str, ast.ClassDef] = {}
         for node in tree.body:
             self._add(node)
@@ -66,9 +66,14 @@ class TopLevel:
         other = name in self._imported or name in self._values or name in self.classes
         return self._defined.count(name) == 1 and not other and name not in self._bound_elsewhere
 
-    @cached_property
+    @property
     def _bound_elsewhere(self) -> set[str]:
-        """Names that statements such as `if` and `try` bind."""
+        """Names that statements such as `if` and `try` bind; looked for once."""
+        if self._elsewhere is None:
+            self._elsewhere = self._in_others()
+        return self._elsewhere
+
+    def _in_others(self) -> set[str]:
         parts = [part for each in self._others for part in walk_scope(each)]
         found = stored_names(parts)
         found |= {part.name for part in parts if isinstance(part, SCOPES) and not isinstance(part, ast.Lambda)}

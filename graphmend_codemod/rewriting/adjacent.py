@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from graphmend_codemod.core.findings import CompilePath, Edit, EditForm, Original, Replacement, Span
@@ -11,6 +12,7 @@ from graphmend_codemod.rewriting.render import offsets
 from graphmend_codemod.rewriting.text import RewriteError
 
 _BODY, _ELSE = ":\n    ", "\nelse:\n    "
+_COMMENTS = re.compile(r"(?:#[^\n]*\n    )+")
 
 
 def joined(blocks: CodeBlocks, edits: Sequence[Edit], indices: Sequence[int]) -> tuple[dict[int, Edit], dict[int, int]]:
@@ -39,6 +41,9 @@ def _both(blocks: CodeBlocks, first: Edit, second: Edit) -> Edit | None:
     """One edit for two, None where they cannot be joined."""
     plain = Edit((), form=EditForm.BESIDE)
     alike = all(each._replace(replacements=(), imports=(), helpers=()) == plain for each in (first, second))
+    named = {each.name: each for each in first.helpers}
+    if any(named.get(each.name, each) != each for each in second.helpers):
+        return None  # two definitions of one name: they get numbers, each in its own edit
     if not alike or len(first.replacements) != 1 or len(second.replacements) != 1:
         return None
     (one,), (other,) = first.replacements, second.replacements
@@ -50,6 +55,9 @@ def _both(blocks: CodeBlocks, first: Edit, second: Edit) -> Edit | None:
         return None
     (header, before), (_, behind) = paths[0], paths[1]
     both = one.span.through(other.span)
+    said = _COMMENTS.match(str(before[0]))
+    if said is not None and isinstance(behind[0], str):  # said once
+        behind = (behind[0].removeprefix(said[0]), *behind[1:])
     parts = (header + _BODY, *before, "\n    ", *behind, _ELSE, Original(both, 1))
     imports = tuple(dict.fromkeys((*first.imports, *second.imports)))
     helpers = tuple(dict.fromkeys((*first.helpers, *second.helpers)))

@@ -88,6 +88,17 @@ def test_what_a_header_asks_must_not_change(first: str, conditions: str, count: 
     assert headers(text, ("x =", asked), ("y =", asked)) == (1 if count == 1 else 2)
 
 
+def test_two_helpers_of_one_name_stay_apart() -> None:
+    source = from_text(f"import torch\n{_BOTH}")
+    edits = [path_for(source, name) for name in ("x =", "y =")]
+    same = [each._replace(helpers=(Helper("_made", "def _made():\n    pass"),)) for each in edits]
+    assert apply(source, same).text.count("if torch.compiler.is_compiling()") == 1
+    other = [same[0], same[1]._replace(helpers=(Helper("_made", "def _made():\n    return 1"),))]
+    text = apply(source, other).text
+    assert text.count("if torch.compiler.is_compiling()") == 2
+    assert "def _made_2():\n    return 1" in text
+
+
 def test_other_headers_and_forms_are_not_joined() -> None:
     assert headers(_BOTH, ("x =", _COMPILING), ("y =", (*_COMPILING, "m.dim() == 1"))) == 2
     source = from_text(f"import torch\n{_BOTH}")

@@ -38,9 +38,9 @@ def _owner(*experts: nn.Module) -> Any:
 
 
 def _is_plain(owner: Any, name: str = "experts") -> bool:
-    space: dict[str, Any] = {"torch": torch, "__name__": "package.model"}
+    space: dict[str, Any] = {"torch": torch}
     exec(PLAIN, space)
-    return bool(space["_holds_plain_parts"](owner, (name,)))
+    return bool(space["_holds_plain_parts"]("package.model", owner, (name,)))
 
 
 def test_layers_of_the_file_and_of_torch_are_run_again() -> None:
