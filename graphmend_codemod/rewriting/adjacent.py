@@ -75,7 +75,7 @@ def _path(one: Replacement) -> tuple[CompilePath, tuple[str | Original, ...]] | 
     if not isinstance(behind, str) or not behind.endswith(_ELSE):
         return None
     header = CompilePath(str(first).partition(_BODY)[0], first.conditions)
-    return header, (*path, behind.removesuffix(_ELSE))
+    return header, tuple(part for part in (*path, behind.removesuffix(_ELSE)) if part)
 
 
 def _before(blocks: CodeBlocks, one: Span, other: Span) -> ast.stmt | None:
