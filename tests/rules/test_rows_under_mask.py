@@ -396,16 +396,3 @@ def test_a_tensor_that_is_its_own_mask_has_the_shape_of_the_mask() -> None:
     inputs = ["torch.linspace(-2, 1, 6).reshape(2, 3)", "torch.zeros(0, 3)", "torch.tensor(1.0)", "torch.arange(3) - 1"]
     behaves(source, after, inputs)
     compiles(after, inputs, strict=False)
-
-
-@pytest.mark.parametrize("width", [112, 114, 116, 118])
-def test_a_value_that_is_too_long_behind_its_name_is_broken_once(width: int) -> None:
-    names = "inputs: torch.Tensor, exponent: float, mask_of_classes: torch.Tensor"
-    value = "-exponent * torch.pow(1 - inputs[mask_of_classes], 2) * inputs[mask_of_classes]"
-    source = (
-        f"import torch\n\n# {'x' * (width - 2)}\n\n\nclass Model(torch.nn.Module):\n    def forward(self, {names}):\n"
-        f"        positive = {value}\n        return positive.mean()\n"
-    )
-    after, _ = fixed(source, select=("GM510",))
-    assert "            positive = (\n                -exponent * torch.pow(" in after
-    assert "(\n                (\n" not in after
