@@ -217,6 +217,8 @@ def _check_helpers(root: Path, path: str, where: str) -> None:
         raise SettingsError(f"{where}: {path} is not in a package: there is no `__init__.py` beside it")
     if not (root / path).is_file():
         raise SettingsError(f"{where}: there is no {path}; create an empty file there and add it to git")
+    if (root / path).resolve() != root.resolve() / path:
+        raise SettingsError(f"{where}: {path} is or lies behind a symbolic link; name the file itself")
 
 
 def _check_all_codes(values: Mapping[str, Any], where: str, known_codes: Callable[[], Collection[str]]) -> None:

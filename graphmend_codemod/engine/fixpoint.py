@@ -71,7 +71,7 @@ class Fixing:
         *,
         alone: bool = False,
     ) -> None:
-        """`alone`: nothing but the files that are fixed may change, not even the module of helpers."""
+        """`alone`: the module of helpers may not change, only the files that are fixed."""
         self._checker = checker
         self._settings = settings
         self._vetoes = vetoes

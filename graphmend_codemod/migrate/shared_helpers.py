@@ -20,14 +20,18 @@ def with_helpers(worktree: Worktree, settings: Settings, steps: Sequence[Step]) 
     if settings.helpers is None:
         return tuple(steps)
     path = (settings.root / settings.helpers).relative_to(worktree.root).as_posix()
+    entry = worktree.entries.get(path)
+    if entry is None or not entry.is_file:  # writing through a symbolic link could leave the work tree
+        return tuple(steps)
     texts = {name: text for step in steps for name, text in step.files.items()}
     names = {
         name: imported_from(path, SourceFile.decoded(text, name)) for name, text in texts.items() if _is_code(name)
     }
-    before = worktree.git.output("cat-file", "blob", worktree.entries[path].oid)
+    before = worktree.git.output("cat-file", "blob", entry.oid)
     grown = HelperModule(SourceFile.below(str(settings.root), settings.helpers), settings.root)
     left = grown.only(SourceFile.decoded(before, settings.helpers), set().union(*names.values())).source.raw
-    (settings.root / settings.helpers).write_bytes(left)
+    if left != grown.source.raw:
+        (settings.root / settings.helpers).write_bytes(left)
     first = next((step for step in steps if any(names.get(name) for name in step.files)), None)
     if left == before or first is None:
         return tuple(steps)

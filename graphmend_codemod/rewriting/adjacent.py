@@ -16,13 +16,12 @@ _COMMENTS = re.compile(r"(?:#[^\n]*\n    )+")
 
 
 def joined(blocks: CodeBlocks, edits: Sequence[Edit], indices: Sequence[int]) -> tuple[dict[int, Edit], dict[int, int]]:
-    """The edits with these indices, in this order, where those that one header can hold are one under the first index.
-
-    And for each index the one that its edit has then.
+    """The edits with these indices, in this order, where those that one header can hold are one under the first index;
+    and for each index the one under which its edit is found.
 
     A statement joins the one before it if it follows on the next line, its header is the same, and what that asks
-    cannot have changed: it asks nothing but whether code is compiled, or names that the first statement does not bind,
-    which calls nothing.
+    cannot have changed: it asks only whether code is compiled, or for names that the first statement does not bind, if
+    that statement calls nothing.
     """
     found: dict[int, Edit] = {}
     leaders: dict[int, int] = {}
@@ -102,4 +101,7 @@ def _stays(header: CompilePath, statement: ast.stmt) -> bool:
     stored = {part.id for part in nodes if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
     calls = any(isinstance(part, (ast.Call, ast.Await, ast.Yield, ast.YieldFrom)) for part in nodes)
     writes = any(isinstance(part, ast.Attribute) and not isinstance(part.ctx, ast.Load) for part in nodes)
-    return names.isdisjoint(stored) and not calls and not writes
+    # Writing rows that need a gradient into a tensor makes it need one.
+    into = any(isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load) for part in nodes)
+    gradients = any(isinstance(part, ast.Attribute) and part.attr == "requires_grad" for part in asked)
+    return names.isdisjoint(stored) and not calls and not writes and not (into and gradients)

@@ -195,3 +195,15 @@ def test_a_module_that_cannot_be_parsed_is_named_with_its_line(root: Path) -> No
     assert problem.line is None
     assert problem.message.startswith("was not changed: pkg/_helpers.py:2, the module of helpers, cannot be parsed")
     assert texts(root) == before
+
+
+@pytest.mark.parametrize("link", ["pkg/_linked.py", "linked"])
+def test_a_module_behind_a_symbolic_link_is_refused(
+    root: Path, tmp_path_factory: pytest.TempPathFactory, link: str
+) -> None:
+    outside = write(tmp_path_factory.mktemp("outside"), {"__init__.py": "", "_linked.py": "kept = 1\n"})
+    (root / link).symlink_to(outside / "_linked.py" if link.endswith(".py") else outside)
+    path = link if link.endswith(".py") else f"{link}/_linked.py"
+    (root / "pyproject.toml").write_text(f'[tool.graphmend]\nhelpers = "{path}"\n')
+    with pytest.raises(SettingsError, match="is or lies behind a symbolic link; name the file itself"):
+        load_settings(root)
