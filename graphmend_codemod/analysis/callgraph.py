@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from functools import cached_property, lru_cache, partial
-from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar, cast
 
+from graphmend_codemod.analysis.arguments import Arguments, bound
 from graphmend_codemod.analysis.patterns import (
     is_attribute,
     is_name,
@@ -47,15 +47,17 @@ class Definition(NamedTuple):
     @property
     def parameters(self) -> list[str]:
         """Names of parameters that take an argument of a call, without `self`."""
-        names = positional_names(self.node)
-        static = any(is_name(each, "staticmethod") for each in self.node.decorator_list)
-        return names[1:] if self.owner and not static else names
+        return positional_names(self.node)[self._bound_first() :]
 
-    def arguments(self, call: ast.Call) -> dict[str, ast.expr]:
-        """What a call gives for each parameter, as far as stars do not hide it."""
-        plain = takewhile(lambda each: not isinstance(each, ast.Starred), call.args)
-        found = dict(zip(self.parameters, plain, strict=False))
-        return found | {word.arg: word.value for word in call.keywords if word.arg is not None}
+    def _bound_first(self) -> bool:
+        """True where Python itself gives the first parameter, to a method of an instance or a class."""
+        return bool(self.owner) and not any(is_name(each, "staticmethod") for each in self.node.decorator_list)
+
+    def arguments(self, call: ast.Call) -> Arguments:
+        """What a call gives for each parameter; `Owner.method(self, x)` gives the instance, too."""
+        of_class = is_attribute(call.func, self.owner, self.node.name)
+        given = of_class and not any(is_name(each, "classmethod") for each in self.node.decorator_list)
+        return bound(self.node, call, self._bound_first() and not given)
 
 
 class ModuleCalls:
@@ -248,7 +250,7 @@ class ModuleCalls:
         """The names of functions, and those behind a dot of methods and of attributes that hold layers."""
         return self._functions, self._callable_attributes
 
-    def sites(self, function: Key) -> list[tuple[Key, dict[str, ast.expr]]]:
+    def sites(self, function: Key) -> list[tuple[Key, Arguments]]:
         """The calls of a function: by whom, and what is given for each parameter."""
         return [(caller.key, callee.arguments(call)) for caller, call, callee in self._callers(function)]
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
+from graphmend_codemod.analysis.arguments import Arguments
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.patterns import all_given, holds_integers, root_of, stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_scope
@@ -248,8 +249,8 @@ def _hands_on(function: FunctionNode, pairs: Mapping[str, str]) -> bool:
     return False
 
 
-def _pairs_at(related: Mapping[str, str], arguments: Mapping[str, ast.expr]) -> set[tuple[str, str]]:
-    named = {parameter: node.id for parameter, node in arguments.items() if isinstance(node, ast.Name)}
+def _pairs_at(related: Mapping[str, str], arguments: Arguments) -> set[tuple[str, str]]:
+    named = {parameter: node.id for parameter, node in arguments.plain.items() if isinstance(node, ast.Name)}
     return {
         (tensor, source)
         for tensor, name in named.items()

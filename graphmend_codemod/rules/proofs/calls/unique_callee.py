@@ -60,12 +60,11 @@ class SureCalls:
         decorated = callee is not None and [dotted(each) for each in callee.node.decorator_list] not in _PLAIN
         if callee is None or (decorated and not (scripted and self._is_script(callee))):
             return None
-        given = [parameter for parameter, argument in callee.arguments(call).items() if argument is node]
-        names = {each.arg for each in [*callee.node.args.args, *callee.node.args.kwonlyargs]}
-        if len(given) != 1 or given[0] not in names:
+        parameter = callee.arguments(call).parameter_of(node)
+        if parameter is None:
             return None
         self.links.append(Link(caller, call, callee))
-        return callee, given[0]
+        return callee, parameter
 
     def certain(self, caller: Definition, call: ast.Call) -> Definition | None:
         """The one function that a call can run, whatever its decorators do; None if it might be another one."""

@@ -56,7 +56,7 @@ def _kept(calls: ModuleCalls, function: Definition, part: ast.Assign | ast.Named
         yield from (name for each in operands(part) for name in _names(each))
         return
     callee = calls.callee(function, part)
-    for parameter, given in callee.arguments(part).items() if callee is not None else ():
+    for parameter, given in callee.arguments(part).pairs() if callee is not None else ():
         if isinstance(given, ast.Name) and callee is not None and _keeps(callee, parameter):
             yield given.id
 

@@ -21,7 +21,7 @@ from graphmend_codemod.analysis.patterns import (
     reads_name,
     values_given,
 )
-from graphmend_codemod.analysis.scope import dotted, parameter_names, parameters, walk_in_layers
+from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -151,9 +151,8 @@ class Sums:
             callee = self.calls.callee(function, made) if made is not None else None
             if callee is None or made is None:
                 raise NotProven(f"cannot infer what `{short(call.func)}` in `{function.qualname}` does with the mask")
-            found = [parameter for parameter, given in callee.arguments(made).items() if is_name(given, name)]
-            known = parameter_names(callee.node)
-            if len(found) != 1 or not known.issuperset(found):
+            found = [parameter for parameter, given in callee.arguments(made).plain.items() if is_name(given, name)]
+            if len(found) != 1:
                 raise NotProven(f"cannot infer which parameter of `{callee.qualname}` receives the mask")
             yield callee, found[0]
 

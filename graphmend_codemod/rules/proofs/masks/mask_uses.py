@@ -370,8 +370,7 @@ def _is_local(function: Definition, name: str) -> bool:
 
 
 def _parameters_given(callee: Definition, call: ast.Call, name: str, count: int) -> list[str]:
-    found = [parameter for parameter, given in callee.arguments(call).items() if is_name(given, name)]
-    known = {each.arg for each in [*callee.node.args.args, *callee.node.args.kwonlyargs]}
-    if len(found) != count or not known.issuperset(found):
+    found = [parameter for parameter, given in callee.arguments(call).plain.items() if is_name(given, name)]
+    if len(found) != count:
         raise NotProven(f"cannot infer which parameter of `{callee.qualname}` receives the mask")
     return found

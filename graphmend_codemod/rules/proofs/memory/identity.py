@@ -13,7 +13,7 @@ from functools import partial
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
 from graphmend_codemod.analysis.patterns import all_given, elements_of, is_name, last_name
-from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk
+from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameter_names, walk
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.own_methods import LOG_METHODS
 from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory
@@ -77,7 +77,7 @@ def _asked_by_callees(
             wanted = calls.remembered(
                 "asked", (callee.key, frozenset(marks)), partial(_asked_parameters, callee, marks)
             )
-            found.append((node, [each for name, each in callee.arguments(node).items() if name in wanted]))
+            found.append((node, [each for name, each in callee.arguments(node).pairs() if name in wanted]))
     return found
 
 
@@ -85,7 +85,7 @@ def _asked_parameters(callee: Definition, marks: Collection[str]) -> frozenset[s
     """The parameters of whose objects a function asks."""
     if not any(_asked_of(node, marks) for node in walk(callee.node)):
         return frozenset()
-    meant = {name: partial(is_name, name=name) for name in callee.parameters}
+    meant = {name: partial(is_name, name=name) for name in parameter_names(callee.node)}
     return frozenset(name for name, means in meant.items() if asked(callee.node, means, marks) is not None)
 
 

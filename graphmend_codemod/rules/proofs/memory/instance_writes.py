@@ -92,9 +92,9 @@ def written_of_instance(memory: ModuleMemory, function: Definition, call: ast.Ca
     if callee is None:
         own = is_attribute(call.func, "self") and call.func.attr not in ways.attributes
         return set() if own or _only_reads(call, qualified) else set(memory.unknown)
-    given = [name for name, each in callee.arguments(call).items() if ways.led(memory.site, each)]
+    given = callee.arguments(call).holding(lambda each: ways.led(memory.site, each))
     if callee.owner and callee.owner == function.owner:  # `Model.bump(self)`, `me.bump()`
-        given.append("self")
+        given |= {"self"}
     return {f"self{each.removeprefix(root)}" for root in given for each in memory.written_of(callee, root)}
 
 

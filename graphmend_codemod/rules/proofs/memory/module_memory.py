@@ -239,7 +239,7 @@ class ModuleMemory:
         method = isinstance(call.func, ast.Attribute) and call.func.attr == callee.node.name
         given = aliasing.operands(call, owner_of(call))
         written = self._written_parameters(callee)
-        handed = callee.arguments(call)
+        handed = callee.arguments(call).plain
         known = {id(each) for each in handed.values()}
         writes = [each for name, each in handed.items() if name in written]
         loose = [each for each in given if id(each) not in known]

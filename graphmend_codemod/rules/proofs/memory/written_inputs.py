@@ -156,7 +156,7 @@ class _Joined:
         at = blocks.statement_of(call)
         inner = [self._at_call(function, caller, call, each) for each in around]
         first, last = at.lineno, at.end_lineno or 0
-        given = function.arguments(call).values()  # what of them is read, `around` says
+        given = [each for _, each in function.arguments(call).pairs()]  # what of them is read, `around` says
         read = [each for each in self._before(caller, at) if each.call is not call and each.part not in given]
         if isinstance(at, ast.Expr) and at.value is call and unrecorded.is_off(self._memory.site, function.node):
             read = [each for each in read if each.statement is not at]  # the function reads it without gradients
@@ -313,7 +313,7 @@ class _Joined:
         """Names that a function starts with as its caller spells what they hold, where the caller starts."""
         method = isinstance(call.func, ast.Attribute) and call.func.attr == function.node.name
         owner = dotted(call.func.value if method else call.func)  # type: ignore[attr-defined]
-        given, found = function.arguments(call), set[str]()
+        given, found = function.arguments(call).plain, set[str]()
         for name in names:
             root, dot, rest = name.partition(".")
             if root == "self" and function.owner:

@@ -145,8 +145,8 @@ class NumbersHere(HeldNumbers):
 
 def _result(callee: Definition, call: ast.Call) -> ast.expr | None:
     """What a call returns, with its arguments in the place of parameters, and values in that of local names."""
-    given = callee.arguments(call)
-    known = {*callee.parameters} == {*given} and all(dotted(each) is not None for each in given.values())
+    given, others = callee.arguments(call)
+    known = {*callee.parameters} == {*given} and not others and all(dotted(each) is not None for each in given.values())
     *above, last = callee.node.body
     if not known or not isinstance(last, ast.Return) or last.value is None:
         return None

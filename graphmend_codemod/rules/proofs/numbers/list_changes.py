@@ -87,7 +87,7 @@ class ListChanges:
             return not given.isdisjoint(whole)
         if levels == 0:
             return True
-        bound = {name for name, value in callee.arguments(call).items() if _root(value) in whole}
+        bound = set(callee.arguments(call).holding(lambda value: _root(value) in whole))
         hidden = not given.isdisjoint(whole) and not bound
         end = callee.node.end_lineno or 0
         return hidden or self._changes(callee, bound, callee.node.lineno - 1, end, levels - 1) is not None

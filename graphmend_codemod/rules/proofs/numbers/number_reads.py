@@ -228,7 +228,7 @@ class NumberReads:
         given = [each for each in all_given(call) if isinstance(each, (ast.Name, ast.Subscript, ast.BinOp, ast.Tuple))]
         origins = self.site.flow.origins
         paired = origins.lists.get(callee.key, {}) if origins is not None else {}
-        same = {id(each): name for name, each in callee.arguments(call).items()}
+        same = {id(each): name for name, each in callee.arguments(call).plain.items()}
         for node in (each for each in given if same.get(id(each), "") not in {"", *paired}):
             if any(self._may_hold(each) for each in (node.elts if isinstance(node, ast.Tuple) else [node])):
                 yield from self._given(call, callee, node, same[id(node)])

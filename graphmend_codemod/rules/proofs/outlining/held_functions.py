@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping
 
+from graphmend_codemod.analysis.arguments import bound
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import given_by_name, has_stars, is_attribute, positional_names, stored_names
-from graphmend_codemod.analysis.scope import FunctionNode, defaults_of, parameter_names, walk
+from graphmend_codemod.analysis.patterns import has_stars, is_attribute, stored_names
+from graphmend_codemod.analysis.scope import FunctionNode, defaults_of, walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.log_calls import find_log_call
@@ -80,8 +81,7 @@ def first_proven(
 
 def handed(function: FunctionNode, call: ast.Call) -> dict[str, ast.expr]:
     """The arguments of a call for parameters that the function calls."""
-    positional = positional_names(function)
-    return _called(function, call, given_by_name(call, positional))
+    return _called(function, call, bound(function, call).plain)
 
 
 def defaults(function: FunctionNode, call: ast.Call) -> dict[str, ast.expr]:
@@ -106,19 +106,5 @@ def is_message(site: Site, call: ast.Call, qualified: str | None) -> bool:
 
 
 def given_as(function: FunctionNode, call: ast.Call, names: frozenset[str], skipped: int = 0) -> Iterator[ast.expr]:
-    """What a call hands over for parameters of these names; everything where that is not plain."""
-    if not names:
-        return
-    if has_stars(call):
-        yield from call.args
-        yield from (word.value for word in call.keywords)
-        return
-    positional = positional_names(function)[skipped:]
-    yield from (given for name, given in zip(positional, call.args, strict=False) if name in names)
-    yield from (word.value for word in call.keywords if word.arg in names)
-    args = function.args
-    if args.vararg is not None and args.vararg.arg in names:
-        yield from call.args[len(positional) :]
-    if args.kwarg is not None and args.kwarg.arg in names:
-        named = parameter_names(function)
-        yield from (word.value for word in call.keywords if word.arg not in named)
+    """What a call may hand over for parameters of these names."""
+    yield from (given for name, given in bound(function, call, skipped).pairs() if name in names)

@@ -11,8 +11,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis import aliasing
+from graphmend_codemod.analysis.arguments import Arguments, bound
 from graphmend_codemod.analysis.callgraph import ModuleCalls
 from graphmend_codemod.analysis.patterns import (
+    all_given,
     is_attribute,
     is_constant,
     is_name,
@@ -101,9 +103,8 @@ def demand_handed(site: Site, calls: ModuleCalls, method: FunctionNode) -> None:
         if isinstance(target, ast.Name)
     }
     for call in (node for node in walk(method) if isinstance(node, ast.Call)):
-        places = [place for place, each in enumerate(call.args) if is_name(each, "self")]
-        words = [word.arg for word in call.keywords if is_name(word.value, "self")]
-        if not places and not words:
+        handed = [each for each in all_given(call) if is_name(each, "self")]
+        if not handed:
             continue
         if isinstance(call.func, ast.Name) and call.func.id in chosen:
             continue
@@ -111,9 +112,9 @@ def demand_handed(site: Site, calls: ModuleCalls, method: FunctionNode) -> None:
         if qualified is not None and qualified.startswith("builtins."):
             continue
         function = _definition(site, calls, qualified)
-        names = [each.arg for each in parameters(function)] if function is not None else []
-        taken = [*(names[place] for place in places if place < len(names)), *words]
-        if function is None or len(taken) < len(places) + len(words) or _changes(function, taken):
+        arguments = bound(function, call) if function is not None else Arguments({})
+        taken = [arguments.parameter_of(each) for each in handed]
+        if function is None or None in taken or _changes(function, taken):
             raise NotProven(f"`{short(call)}` gets the layer itself, and may change it")
 
 

@@ -190,9 +190,8 @@ class _AskedValues:
             return False
         if any(self._carries(function, each, names) for each in call.args if isinstance(each, ast.Starred)):
             self._fail(f"`{short(call)}` may ask for the number")
-        arguments = callee.arguments(call).items()
-        taken = {name for name, each in arguments if self._carries(function, each, names)}
-        return bool(taken) and self._follow(callee, frozenset(taken))
+        taken = callee.arguments(call).holding(lambda each: self._carries(function, each, names))
+        return bool(taken) and self._follow(callee, taken)
 
     def _check_elsewhere(self, function: Definition, call: ast.Call, names: frozenset[str]) -> None:
         """`if n:` and `n or 1` end compiled code with an error in functions of other files as well.
@@ -208,8 +207,7 @@ class _AskedValues:
         ):
             self._fail(f"nothing tells what `{short(call.func)}` does with the number; it may ask for it")
         for found in filter(None, (defined(index, each) for each in called)):
-            arguments = found[1].arguments(call).items()
-            taken = {name for name, each in arguments if self._carries(function, each, names)}
+            taken = found[1].arguments(call).holding(lambda each: self._carries(function, each, names))
             nodes = walk(found[1].node) if taken else ()
             asked = (part for node in nodes for part in deciding(node) if part is not getattr(node, "iter", None))
             if any(isinstance(part, ast.Name) and part.id in taken for part in asked):
@@ -270,8 +268,7 @@ class _AskedTruth(_AskedValues):
             self._fail(why)
         for call in (part for part in walk(function.node) if isinstance(part, ast.Call)):
             callee = self._calls.callee(function, call)
-            given = callee.arguments(call).items() if callee is not None else ()
-            taken = frozenset(name for name, each in given if rows.reach(each))
+            taken = callee.arguments(call).holding(rows.reach) if callee is not None else frozenset()
             if callee is not None and not taken <= self._handed.get(callee.node.lineno, frozenset()):
                 self._handed[callee.node.lineno] = taken | self._handed.get(callee.node.lineno, frozenset())
                 self._returns.clear()
@@ -284,7 +281,7 @@ class _AskedTruth(_AskedValues):
         index = self._site.evaluator.scope.index
         for found in filter(None, (defined(index, each) for each in self._called_elsewhere(function, call))):
             node = found[1].node
-            taken = {name for name, each in found[1].arguments(call).items() if rows.reach(each)}
+            taken = found[1].arguments(call).holding(rows.reach)
             sizes = {id(each) for each in sizes_in(node, rows_of(node, (), names=taken))} if taken else set()
             asked = [part for each in walk(node) for part in deciding(each) if not isinstance(part, ast.Compare)]
             if any(id(part) in sizes for each in asked for part in walk(each)):

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Sequence
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.scope import dotted
+from graphmend_codemod.analysis.scope import defaults_of, dotted
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.project.index.facts import IndexView
 from graphmend_codemod.rules.proofs.calls.certain_calls import Link
@@ -75,14 +75,7 @@ class RowFunctions(RowExpressions):
         given = function.args
         if given.vararg or given.kwarg or function.decorator_list or isinstance(function, ast.AsyncFunctionDef):
             raise NotRowwise(f"cannot infer what `{self.caller.qualname}` does with its arguments")
-        named = [*given.posonlyargs, *given.args]
-        with_default = named[len(named) - len(given.defaults) :]
-        defaults = dict(zip((each.arg for each in with_default), given.defaults, strict=True))
-        defaults |= {
-            each.arg: value
-            for each, value in zip(given.kwonlyargs, given.kw_defaults, strict=True)
-            if value is not None
-        }
+        defaults = {each.arg: value for each, value in defaults_of(function)}
         for name in [*self.caller.parameters, *(each.arg for each in given.kwonlyargs)]:
             if name not in arguments and name not in defaults:
                 raise NotRowwise(f"cannot infer what `{self.caller.qualname}` gets for `{name}`")
@@ -261,9 +254,13 @@ class RowFunctions(RowExpressions):
         inner = RowFunctions(calls, callee, qualify, self.conditions, self.links, self.depth + 1)
         inner.looked, inner.ranged, inner.skips, inner.index = self.looked, self.ranged, self.skips, self.index
         inner.foreign = elsewhere is not None
-        arguments = dict(zip(callee.parameters, given, strict=False)) | words
+        known = dict(zip(map(id, node.args), given, strict=False))
+        known |= {id(word.value): words[word.arg] for word in node.keywords if word.arg in words}
+        plain, others = callee.arguments(node)
+        if others:
+            raise NotRowwise(f"cannot infer what `{callee.qualname}` does with its arguments")
         try:
-            return inner.result(arguments, some=SOME in self.env)
+            return inner.result({name: known[id(each)] for name, each in plain.items()}, some=SOME in self.env)
         except NotRowwise as why:
             if elsewhere is None or self.foreign:
                 raise

@@ -104,7 +104,7 @@ def _read_of_instance(calls: ModuleCalls, owner: str) -> set[str]:
             if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id in names:
                 read.add(part.attr)
             if isinstance(part, ast.Call) and (callee := calls.callee(function, part)) is not None:
-                handed = [(callee, to) for to, each in callee.arguments(part).items() if root_of(each) in names]
+                handed = [(callee, to) for to, each in callee.arguments(part).pairs() if root_of(each) in names]
                 waiting += [each for each in handed if each not in waiting]
     return read
 
@@ -151,11 +151,10 @@ def _parts_of(function: Definition, name: str) -> set[str]:
 def _hands_to_change(memory: ModuleMemory, function: Definition, call: ast.Call, name: str, depth: int) -> bool:
     """True for `fill(cache, x)`, where a function of the file sets an attribute of what it gets."""
     callee = memory.calls.callee(function, call)
-    given = callee.arguments(call).items() if callee is not None and depth < _DEEPEST else ()
-    names = (parameter for parameter, each in given if is_name(each, name))
-    return callee is not None and any(
-        next(_changing(memory, callee, each, depth + 1), None) is not None for each in names
-    )
+    if callee is None or depth >= _DEEPEST:
+        return False
+    names = callee.arguments(call).holding(lambda each: is_name(each, name))
+    return any(next(_changing(memory, callee, each, depth + 1), None) is not None for each in names)
 
 
 def _aliased(memory: ModuleMemory, function: Definition, names: Collection[str]) -> set[str]:
