@@ -20,6 +20,7 @@ from graphmend_codemod.analysis.patterns import (
 from graphmend_codemod.analysis.scope import (
     SCOPES,
     FunctionNode,
+    walk,
     walk_in_layers,
     walk_scope,
     with_plain_assignments,
@@ -65,6 +66,7 @@ class ModuleCalls:
 
     def __init__(self, tree: ast.Module) -> None:
         with_plain_assignments(tree, inside=False)
+        self.tree = tree
         self._methods: dict[str, dict[str, Key]] = {}
         self._bases: dict[str, list[str]] = {}
         self._functions: dict[str, Key] = {}
@@ -213,10 +215,10 @@ class ModuleCalls:
 
     def _find_callers(self, function: Key) -> Iterator[tuple[Definition, ast.Call, Definition]]:
         owner = self.definitions[function].owner if function in self.definitions else ""
-        for key, caller in self.definitions.items():
+        for caller in self.definitions.values():
             # Most functions have no way to it: then nobody needs to know what they call.
             if not owner or owner in self._within_reach.get(caller.owner, ()):
-                for call, callee in self.remembered("callees", key, partial(self._callees, caller)):
+                for call, callee in self.callees(caller):
                     if callee.key == function:
                         yield caller, call, callee
 
@@ -234,8 +236,13 @@ class ModuleCalls:
                 todo += [*self._bases[each], *self._attributes[each].values()]
         return found
 
-    def _callees(self, caller: Definition) -> list[tuple[ast.Call, Definition]]:
-        calls = [each for each in walk_scope(caller.node) if isinstance(each, ast.Call)]
+    def callees(self, caller: Definition, *, nested: bool = False) -> list[tuple[ast.Call, Definition]]:
+        """The calls of a function, or also of those `nested` in it, that run one of the module, with that."""
+        return self.remembered(f"callees {nested}", caller.key, partial(self._find_callees, caller, nested))
+
+    def _find_callees(self, caller: Definition, nested: bool) -> list[tuple[ast.Call, Definition]]:
+        nodes = walk(caller.node) if nested else walk_scope(caller.node)
+        calls = [each for each in nodes if isinstance(each, ast.Call)]
         names = self._callable_attributes | {""}  # others lead nowhere in this module
         here = (each for each in calls if getattr(each.func, "attr", "") in names)
         return [(each, callee) for each in here if (callee := self.callee(caller, each)) is not None]

@@ -11,9 +11,28 @@ import pytest
 from graphmend_codemod.analysis.arguments import Arguments, bound
 from graphmend_codemod.analysis.callgraph import ModuleCalls
 
-SIGNATURES = ("", "a", "a, b", "a, /, b", "a, *rest", "a, b=0, *rest", "a, *, b", "a, *, b=0, **words", "*rest, **words")
+SIGNATURES = (
+    "",
+    "a",
+    "a, b",
+    "a, /, b",
+    "a, *rest",
+    "a, b=0, *rest",
+    "a, *, b",
+    "a, *, b=0, **words",
+    "*rest, **words",
+)
 ARGUMENTS = ("", "1", "1, 2", "1, 2, 3", "a=1", "1, b=2", "b=1, a=2", "1, c=2", "1, b=2, c=3")
-STARS = ("*(1,)", "*(1, 2)", "1, *(2, 3)", "**{'a': 1}", "1, **{'b': 2}", "*(1,), b=2", "1, *(2,), c=3", "*(), **{'c': 4}")
+STARS = (
+    "*(1,)",
+    "*(1, 2)",
+    "1, *(2, 3)",
+    "**{'a': 1}",
+    "1, **{'b': 2}",
+    "*(1,), b=2",
+    "1, *(2,), c=3",
+    "*(), **{'c': 4}",
+)
 
 
 def function_of(text: str) -> ast.FunctionDef:

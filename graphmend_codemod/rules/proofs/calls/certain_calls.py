@@ -9,13 +9,14 @@ Nobody can ask whether a method was assigned or a hook registered: there the pro
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.patterns import is_within, name_imported, stores_name, without_numbers
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.value_flow import closure
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
@@ -204,18 +205,12 @@ class CertainCalls:
 
         The functions that were followed, each with its instances.
         """
-        todo, seen = [(start, each) for each in first], set[tuple[Route, int]]()
-        found: list[tuple[Route, Definition]] = []
-        while todo:
-            route, function = todo.pop(0)
-            if (route, id(function.node)) in seen:
-                continue
-            seen.add((route, id(function.node)))
-            found.append((route, function))
-            for link in links:
-                if link.caller.node is function.node:
-                    todo.append((self.follow(route, link), link.callee))
-        return found
+
+        def followed(place: tuple[Route, Definition]) -> Iterator[tuple[Route, Definition]]:
+            route, function = place
+            return ((self.follow(route, each), each.callee) for each in links if each.caller.node is function.node)
+
+        return list(closure([(start, each) for each in first], followed))
 
     def _demand_function(self, name: str) -> None:
         bound = sum(each.name == name for each in self._site.summary.bindings)

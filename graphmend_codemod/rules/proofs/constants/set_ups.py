@@ -15,6 +15,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.patterns import is_literal, is_name
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, dotted, parameters, walk, walk_scope
+from graphmend_codemod.analysis.value_flow import run_by
 from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.rules.framework.edits import CONSTANT, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -56,7 +57,8 @@ def set_up(site: Site, statement: ast.Expr) -> SetUp | None:
     flag = _flag_of(function)
     if flag is None:
         return None
-    reached = list(_reached(calls, function))
+    by_name = lambda call: isinstance(call.func, ast.Name)  # noqa: E731
+    reached = list(run_by(calls, function, follows=by_name, nested=False, deepest=_DEEP))
     sets = any(_sets(part, flag, each.node) for each in reached for part in walk_scope(each.node))
     untraced = any(_is_untraced(part) for each in reached for part in walk_scope(each.node))
     if not sets or not untraced:
@@ -169,21 +171,6 @@ def _asked(test: ast.expr, name: str) -> str | None:
     return (
         attribute.value if plain and isinstance(attribute, ast.Constant) and isinstance(attribute.value, str) else None
     )
-
-
-def _reached(calls: ModuleCalls, function: Definition) -> Iterator[Definition]:
-    """The function, and those of its file that it calls by their names, directly or not."""
-    todo, seen = [(function, 0)], {function.key}
-    while todo:
-        each, depth = todo.pop()
-        yield each
-        for part in walk_scope(each.node):
-            callee = (
-                calls.callee(each, part) if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) else None
-            )
-            if callee is not None and callee.key not in seen and depth < _DEEP:
-                seen.add(callee.key)
-                todo.append((callee, depth + 1))
 
 
 def _sets(node: ast.AST, flag: str, function: FunctionNode) -> bool:

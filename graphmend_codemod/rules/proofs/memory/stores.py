@@ -11,6 +11,7 @@ from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.iterated import in_step
 from graphmend_codemod.analysis.patterns import all_given, last_name, owner_of
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.value_flow import run_by
 from graphmend_codemod.rules.framework.site import TORCH_NAMES
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def holders(memory: ModuleMemory, function: Definition, names: set[str]) -> set[
             found |= memory.connected(function, memory.links(function), containers)
     for part in walk_scope(function.node):
         callee = memory.calls.callee(function, part) if isinstance(part, ast.Call) else None
-        if callee is None or not isinstance(part, ast.Call) or not _keeps(memory, callee, set()):
+        if callee is None or not isinstance(part, ast.Call) or not _keeps(memory, callee):
             continue
         given = {name for each in aliasing.operands(part) for name in memory.sources(function, each)}
         if meet(given, same):
@@ -139,16 +140,12 @@ def holders(memory: ModuleMemory, function: Definition, names: set[str]) -> set[
     return found
 
 
-def _keeps(memory: ModuleMemory, function: Definition, seen: set[tuple[str, int]]) -> bool:
+def _keeps(memory: ModuleMemory, function: Definition) -> bool:
     """True where a function, or one that it calls, puts something into an attribute or a container."""
-    key = function.key
-    if key in seen:
-        return False
-    seen.add(key)
-    if memory.filled(function) or any("." in each for _, bound in memory.stores(function) for each in bound):
-        return True
-    called = (memory.calls.callee(function, part) for part in walk_scope(function.node) if isinstance(part, ast.Call))
-    return any(each is not None and _keeps(memory, each, seen) for each in called)
+    return any(
+        memory.filled(each) or any("." in name for _, bound in memory.stores(each) for name in bound)
+        for each in run_by(memory.calls, function)
+    )
 
 
 def widest(effects: list[Effect]) -> Effect:

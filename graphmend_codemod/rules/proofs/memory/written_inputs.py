@@ -20,6 +20,7 @@ from typing import NamedTuple, cast
 from graphmend_codemod.analysis.callgraph import Definition, Key, calls_in
 from graphmend_codemod.analysis.patterns import same_statement
 from graphmend_codemod.analysis.scope import SCOPES, dotted, walk, walk_scope
+from graphmend_codemod.analysis.value_flow import leading_to
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.gradients import unrecorded
 from graphmend_codemod.rules.proofs.memory import handed_functions
@@ -81,7 +82,7 @@ class _Joined:
 
     def spoiled(self, function: Definition, at: ast.stmt, whole: bool, repeats: bool) -> str | None:
         """What is read and written around a statement of a function, or around the calls that lead there."""
-        leading = self._leading_to(function)
+        leading = leading_to(self._memory.calls, function)
         written = any(self._written_in(each) for each in leading)
         if not written and not any(self._has_callers_elsewhere(each) for each in leading):
             return None  # most functions: what they read is not worth looking up
@@ -215,13 +216,6 @@ class _Joined:
         loops = self._loops_around(function, at)
         found = [each for each in self._written_in(function) if each.line >= first or is_in(loops, each.line)]
         return self._run_with(function, at, found)
-
-    def _leading_to(self, function: Definition) -> list[Definition]:
-        """The function and those of its module that call it, directly or not."""
-        found = [function]
-        for each in found:
-            found += [one for one, _ in self._memory.calls.possible_callers(each) if one not in found]
-        return found
 
     def _loops_around(self, function: Definition, at: ast.stmt) -> list[range]:
         """The lines of the loops that hold a statement: what is below it there comes before it in the next round."""

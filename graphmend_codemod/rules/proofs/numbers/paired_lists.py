@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis.callgraph import Definition, Key, calls_in, tree_of
+from graphmend_codemod.analysis.callgraph import Definition, calls_in, tree_of
 from graphmend_codemod.analysis.list_provenance import Origins
 from graphmend_codemod.analysis.patterns import is_name, names_called, stores_name
 from graphmend_codemod.analysis.scope import children, dotted, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.value_flow import closure
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.held import Held
@@ -50,19 +51,16 @@ class _Callers:
 
     def demand_known(self, function: Definition) -> None:
         """NotProven where a function may be called with another tensor or list than in the calls that are known."""
-        todo, seen = [function], set[Key]()
-        while todo:
-            each = todo.pop()
-            key = each.key
-            if key in seen or key in self._builders:
-                continue
-            seen.add(key)
-            callers = self._calls.callers(each)
-            self._demand_no_other(each, {id(call.func) for _, call in callers})
-            todo += [caller for caller, _ in callers]
 
-    def _demand_no_other(self, function: Definition, known: set[int]) -> None:
-        name = function.owner or function.qualname
+        def callers(each: Definition) -> Iterator[Definition]:
+            return (caller for caller, _ in self._calls.callers(each) if each.key not in self._builders)
+
+        for each in closure([function], callers):
+            if each.key not in self._builders:
+                self._demand_no_other(each)
+
+    def _demand_no_other(self, function: Definition) -> None:
+        name, known = function.owner or function.qualname, {id(call.func) for _, call in self._calls.callers(function)}
         users = self._site.evaluator.scope.index.users(f"{self._site.summary.name}.{name}")
         if users:
             raise NotProven(f"`{name}` is used in {users[0]} as well, which may pass another list with the tensor")

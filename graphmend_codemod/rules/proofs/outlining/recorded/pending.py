@@ -15,6 +15,7 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_
 from graphmend_codemod.analysis.patterns import all_given, is_name, last_name, root_of
 from graphmend_codemod.analysis.scope import SCOPES, parameter_names, walk
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.value_flow import closure, handed_on, leading_to, run_by
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import instance_name, local_names
@@ -49,37 +50,25 @@ def check_settled_before(site: Site, statements: Sequence[ast.stmt], objects: Co
             _demand_no_change(memory, function, name, without)
 
 
-def _run_around(calls: ModuleCalls, function: Definition, inside: range) -> Iterator[Definition]:
+def _run_around(calls: ModuleCalls, function: Definition, inside: range) -> list[Definition]:
     """The functions of the file that may run in a graph with one of them, outside of some lines of it.
 
     What a method calls whose instance is not `self` is not known, so that all of these may run.
     """
-    waiting = [function, *(each for each in calls.definitions.values() if instance_name(each) not in ("", "self"))]
-    for each in waiting:  # and what calls them, as long as there is more
-        waiting += [caller for caller, _ in calls.possible_callers(each) if caller not in waiting]
-    seen = {each.key for each in waiting}
-    while waiting:
-        current = waiting.pop()
-        if current.node.name != "__init__":
-            yield current
-        for part in walk(current.node):
-            callee = calls.callee(current, part) if isinstance(part, ast.Call) and part.lineno not in inside else None
-            if callee is not None and callee.key not in seen:
-                seen.add(callee.key)
-                waiting.append(callee)
+    others = [each for each in calls.definitions.values() if instance_name(each) not in ("", "self")]
+    around = leading_to(calls, function, *others)
+    run = run_by(calls, *around, follows=lambda call: call.lineno not in inside)
+    return [each for each in run if each.node.name != "__init__"]
 
 
 def _demand_settled_globals(site: Site, calls: ModuleCalls, function: Definition, inside: range) -> None:
     """NotProven where a function that the statements call reads a variable of the file that something changes."""
-    run = [part for part in walk(function.node) if isinstance(part, ast.Call) and part.lineno in inside]
-    waiting = [each for part in run if (each := calls.callee(function, part)) is not None]
-    for each in waiting:
+    called = [callee for call, callee in calls.callees(function, nested=True) if call.lineno in inside]
+    for each in run_by(calls, *called):
         bound = local_names(each.node)
         for part in walk(each.node):
             if isinstance(part, ast.Name) and part.id not in bound:
                 demand_unchanged(site, part.id)
-            callee = calls.callee(each, part) if isinstance(part, ast.Call) else None
-            waiting += [callee] if callee is not None and callee not in waiting else []
 
 
 def _demand_no_change_outside(function: Definition, instance: str, read: Collection[str]) -> None:
@@ -96,16 +85,20 @@ def _demand_no_change_outside(function: Definition, instance: str, read: Collect
 
 def _read_of_instance(calls: ModuleCalls, owner: str) -> set[str]:
     """The attributes that methods of a class read of their instance, and functions to which they hand it."""
-    waiting = [(each, instance_name(each)) for each in calls.definitions.values() if calls.related(each.owner, owner)]
+    own = [(each, instance_name(each)) for each in calls.definitions.values() if calls.related(each.owner, owner)]
+
+    def names(function: Definition, name: str) -> set[str]:
+        return {name, *_parts_of(function, name), *_inner_parameters(function)}
+
+    def handed(place: tuple[Definition, str]) -> Iterator[tuple[Definition, str]]:
+        held = names(*place)
+        for call, callee in calls.callees(place[0], nested=True):
+            yield from ((callee, to) for to in callee.arguments(call).holding(lambda each: root_of(each) in held))
+
     read: set[str] = set()
-    for function, name in waiting:  # and what they hand it to, as long as there is more
-        names = {name, *_parts_of(function, name), *_inner_parameters(function)}
-        for part in walk(function.node):
-            if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id in names:
-                read.add(part.attr)
-            if isinstance(part, ast.Call) and (callee := calls.callee(function, part)) is not None:
-                handed = [(callee, to) for to, each in callee.arguments(part).pairs() if root_of(each) in names]
-                waiting += [each for each in handed if each not in waiting]
+    for function, name in closure(own, handed):
+        held, parts = names(function, name), (each for each in walk(function.node) if isinstance(each, ast.Attribute))
+        read |= {each.attr for each in parts if isinstance(each.value, ast.Name) and each.value.id in held}
     return read
 
 
@@ -150,11 +143,10 @@ def _parts_of(function: Definition, name: str) -> set[str]:
 
 def _hands_to_change(memory: ModuleMemory, function: Definition, call: ast.Call, name: str, depth: int) -> bool:
     """True for `fill(cache, x)`, where a function of the file sets an attribute of what it gets."""
-    callee = memory.calls.callee(function, call)
-    if callee is None or depth >= _DEEPEST:
-        return False
-    names = callee.arguments(call).holding(lambda each: is_name(each, name))
-    return any(next(_changing(memory, callee, each, depth + 1), None) is not None for each in names)
+    handed = handed_on(memory.calls, function, call, lambda each: is_name(each, name)) if depth < _DEEPEST else None
+    return handed is not None and any(
+        next(_changing(memory, handed.callee, each, depth + 1), None) is not None for each in handed.names
+    )
 
 
 def _aliased(memory: ModuleMemory, function: Definition, names: Collection[str]) -> set[str]:

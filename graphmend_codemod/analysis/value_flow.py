@@ -1,0 +1,159 @@
+"""Value flow through the calls of a module: who gives a parameter what, who gets what a name holds, what comes back.
+
+`ModuleCalls` knows which function a call runs, and who calls a function. What is asked of values across calls is asked
+here, so that a proof brings nothing but its own question about one expression:
+
+- what may this parameter hold: `given_for`, which has the argument of each call in the module;
+- who gets what this expression holds: `handed_on`, with the parameters of the callee that do;
+- what does this call give: `returned`, the expressions behind `return`;
+- what may this attribute hold: `stores_of`, wherever in the module it is set, and `put_into`, where it is a list;
+- what else runs before or after it: `leading_to` and `run_by`, the callers and callees, directly or not.
+
+`closure` is the one walk that comes to an end where calls go round in circles. Where a question is asked of a function
+and of those that it calls, `ModuleCalls.remembered` takes what a circle gets to see, as `meanwhile`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
+
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.patterns import is_attribute, is_name
+from graphmend_codemod.analysis.scope import walk, walk_scope
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Given(NamedTuple):
+    """A call of a function, and the argument that one of its parameters certainly holds; None where that is unclear."""
+
+    caller: Definition
+    call: ast.Call
+    argument: ast.expr | None
+
+
+class Handed(NamedTuple):
+    """The function that a call runs, with the parameters that may hold what was asked for."""
+
+    callee: Definition
+    names: frozenset[str]
+
+
+class Store(NamedTuple):
+    """A place that gives an attribute another value, None where the value is not plain; `inside` is the class of it."""
+
+    target: ast.Attribute
+    value: ast.expr | None
+    inside: str
+
+
+def closure(first: Iterable[T], further: Callable[[T], Iterable[T]], deepest: int = -1) -> Iterator[T]:
+    """What some things lead to, themselves first, each once and the nearest before others.
+
+    `deepest` is how many steps are taken, as many as there are if left out.
+    """
+    found = set[T]()
+    level, steps = list(dict.fromkeys(first)), 0
+    while level:
+        found.update(level)
+        yield from level
+        if steps == deepest:
+            return
+        more = dict.fromkeys(each for one in level for each in further(one))
+        level, steps = [each for each in more if each not in found], steps + 1
+
+
+def leading_to(calls: ModuleCalls, *functions: Definition) -> list[Definition]:
+    """Some functions, and those of the module that may call them, directly or not."""
+    return list(closure(functions, lambda each: (caller for caller, _ in calls.possible_callers(each))))
+
+
+def run_by(
+    calls: ModuleCalls,
+    *functions: Definition,
+    follows: Callable[[ast.Call], bool] = lambda _: True,
+    nested: bool = True,
+    deepest: int = -1,
+) -> Iterator[Definition]:
+    """Some functions, and those of the module that they run, directly or not, by calls that are to be followed.
+
+    Functions that are `nested` in them may run as well.
+    """
+
+    def called(function: Definition) -> Iterator[Definition]:
+        for call, callee in calls.callees(function, nested=nested):
+            if follows(call):
+                yield callee
+
+    return closure(functions, called, deepest)
+
+
+def given_for(calls: ModuleCalls, function: Definition, name: str) -> list[Given]:
+    """What each call of a function gives for one of its parameters."""
+    return [Given(caller, call, function.arguments(call).get(name)) for caller, call in calls.callers(function)]
+
+
+def handed_on(
+    calls: ModuleCalls, function: Definition, call: ast.AST | None, asked: Callable[[ast.expr], bool]
+) -> Handed | None:
+    """Where a call takes the expressions for which the answer is yes; None for no call, or none into the module."""
+    callee = calls.callee(function, call) if isinstance(call, ast.Call) else None
+    if callee is None or not isinstance(call, ast.Call):
+        return None
+    return Handed(callee, callee.arguments(call).holding(asked))
+
+
+def returned(function: ast.AST) -> list[ast.expr]:
+    """The expressions that a function returns, without those of functions inside of it."""
+    found = (part.value for part in walk_scope(function) if isinstance(part, ast.Return))
+    return [each for each in found if each is not None]
+
+
+def stores_of(calls: ModuleCalls, owner: str, attribute: str) -> list[Store]:
+    """The places of the module that may set an attribute of instances of a class, its bases or its heirs."""
+    found = attribute_stores(calls).get(attribute, ())
+    return [
+        each
+        for each in found
+        if not is_name(each.target.value, "self") or not each.inside or calls.related(each.inside, owner)
+    ]
+
+
+def attribute_stores(calls: ModuleCalls) -> dict[str, list[Store]]:
+    """All places of the module that set attributes, by the names of these."""
+    return calls.remembered("attribute stores", None, lambda: _attribute_stores(calls.tree))
+
+
+def _attribute_stores(tree: ast.Module) -> dict[str, list[Store]]:
+    found: dict[str, list[Store]] = {}
+    for statement in tree.body:
+        inside = statement.name if isinstance(statement, ast.ClassDef) else ""
+        nodes = list(walk(statement))
+        values: dict[int, ast.expr | None] = {}
+        for node in nodes:
+            if isinstance(node, (ast.Assign, ast.AnnAssign)):
+                values |= {id(each): node.value for each in getattr(node, "targets", [getattr(node, "target", None)])}
+        for node in nodes:
+            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                found.setdefault(node.attr, []).append(Store(node, values.get(id(node)), inside))
+    return found
+
+
+def put_into(calls: ModuleCalls, owners: Container[str], attribute: str | None) -> Iterator[ast.Call | ast.Assign]:
+    """The calls `self.parts.append(part)` and statements `self.parts[0] = part` of methods of some classes.
+
+    Without `attribute`, those of the instance itself: `self.append(part)`.
+    """
+
+    def held(node: ast.expr) -> bool:
+        return is_name(node, "self") if attribute is None else is_attribute(node, "self", attribute)
+
+    methods = (each.node for each in calls.definitions.values() if each.owner in owners)
+    for node in (part for method in methods for part in walk(method)):
+        called = node.func if isinstance(node, ast.Call) else None
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        written = [each.value for each in targets if isinstance(each, ast.Subscript)]
+        if any(map(held, [called.value] if isinstance(called, ast.Attribute) else written)):
+            yield node  # type: ignore[misc]
