@@ -28,10 +28,10 @@ from graphmend_codemod.analysis.scope import (
     walk_in_layers,
     walk_scope,
 )
+from graphmend_codemod.analysis.value_flow import put_into, stores_of
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import Link, local_names
 
-_Bound = tuple[Definition, ast.expr]
 _PLAIN: tuple[list[str | None], ...] = ([], ["staticmethod"])
 """Decorators that leave a function what it is."""
 
@@ -109,18 +109,19 @@ class SureCalls:
         """True when `self.attribute` means the same in the class and in all subclasses in the module."""
         classes = {each.owner for each in self.calls.definitions.values() if each.owner}
         heirs = {each for each in classes if self.calls.is_heir(each, owner)}
-        made = [each for each in _assigned(self.calls, attribute) if self.calls.related(each[0].owner, owner)]
+        stores = stores_of(self.calls, owner, attribute)
         if self.calls.method(owner, attribute) is not None:
             replaced = any(
                 each.owner in heirs and each.qualname == f"{each.owner}.{attribute}"
                 for each in self.calls.definitions.values()
             )
-            return not made and not replaced
-        if any(each.owner in heirs for each, _ in made):
+            return not stores and not replaced
+        if any(each.inside in heirs for each in stores):
             return False
-        makers = [[part for part in walk_in_layers(value) if isinstance(part, ast.Call)] for _, value in made]
+        made = [each.value for each in stores if isinstance(each.value, ast.Call)]
+        makers = [[part for part in walk_in_layers(value) if isinstance(part, ast.Call)] for value in made]
         named = {dotted(part.func) for parts in makers for part in parts} & classes
-        kept = all(isinstance(value, ast.Call) for _, value in made)
+        kept = len(made) == len(stores)
         lists = {"ModuleList", "range", "len", "Sequential", *classes}
         known = all((dotted(part.func) or "").rpartition(".")[2] in lists for parts in makers for part in parts)
         return kept and known and len(named) == 1 and self.calls.method(str(*named), "__call__") is None
@@ -130,27 +131,6 @@ def sure_calls(site: Site) -> SureCalls:
     """The calls of a site's file, of which none is followed yet."""
     text = site.source.text
     return SureCalls(calls_in(text), assigned_outside(tree_of(text)))
-
-
-def bound_to(calls: ModuleCalls, owner: str, attribute: str) -> list[ast.expr]:
-    """What a class, its bases and its heirs in the module bind `self.attribute` to."""
-    return [value for function, value in _assigned(calls, attribute) if calls.related(function.owner, owner)]
-
-
-def _assigned(calls: ModuleCalls, attribute: str) -> list[_Bound]:
-    """The methods that bind `self.attribute`, with the value, or the attribute itself where that is not plain."""
-    return calls.remembered("bound attributes", None, lambda: _bound_attributes(calls)).get(attribute, [])
-
-
-def _bound_attributes(calls: ModuleCalls) -> dict[str, list[_Bound]]:
-    found: dict[str, list[_Bound]] = {}
-    for function in calls.definitions.values():
-        inside = list(walk_scope(function.node))
-        values = {id(each.targets[0]): each.value for each in inside if isinstance(each, ast.Assign)}
-        for node in inside:
-            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-                found.setdefault(node.attr, []).append((function, values.get(id(node), node)))
-    return found
 
 
 def assigned_outside(tree: ast.Module) -> frozenset[str]:
@@ -192,17 +172,14 @@ def layers_called(calls: ModuleCalls, function: Definition, call: ast.Call) -> l
 
 def _classes_in(calls: ModuleCalls, owner: str, attribute: str) -> list[str]:
     """Names of the classes whose instances a class, its bases and subclasses put there; empty if unclear."""
-    put: list[ast.expr] = []
+    put: list[ast.AST] = []
     family = {each.owner for each in calls.definitions.values() if each.owner and calls.related(each.owner, owner)}
     for made in [value for name in sorted(family) for value in calls.assigned(name, attribute)]:
         listed = made.args[0] if isinstance(made, ast.Call) and made.args else made
         plain = isinstance(made, ast.Call) and not made.args
         put += [] if plain else listed.elts if isinstance(listed, (ast.List, ast.Tuple)) else [listed]
-    for each in calls.definitions.values():
-        for part in walk_scope(each.node) if each.owner in family else ():
-            call = part if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) else None
-            if call is not None and is_attribute(call.func.value, "self", attribute):  # type: ignore[attr-defined]
-                put += call.args if last_name(call.func) == "append" else [call]
+    for each in put_into(calls, family, attribute):
+        put += each.args if isinstance(each, ast.Call) and last_name(each.func) == "append" else [each]
     names = names_called(put)
     return sorted(set(names)) if len(names) == len(put) else []
 

@@ -21,6 +21,7 @@ from graphmend_codemod.analysis.patterns import (
     stores_name,
 )
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.value_flow import stores_of
 from graphmend_codemod.rules.proofs.masks.layer_choices import LayerChoice, live
 
 
@@ -130,15 +131,10 @@ def _in_table(calls: ModuleCalls, node: ast.Subscript, own: LayerChoice) -> str 
 
 
 def classes_of(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[str]:
-    """What the constructor of a class calls for an attribute; where it is None, nothing can be called."""
-    constructor = calls.method(owner, "__init__")
-    for key, function in calls.definitions.items():
-        own = function.owner == owner or key == constructor or calls.is_heir(function.owner, owner)
-        for node in walk_scope(function.node) if own else ():
-            if isinstance(node, ast.Assign) and any(is_attribute(each, "self", attribute) for each in node.targets):
-                value = node.value
-                if not isinstance(value, ast.Constant):
-                    yield (dotted(value.func) if isinstance(value, ast.Call) else None) or "..."
+    """What a class calls for an attribute; where it is None, nothing can be called."""
+    for value in (each.value for each in stores_of(calls, owner, attribute)):
+        if not isinstance(value, ast.Constant):
+            yield (dotted(value.func) if isinstance(value, ast.Call) else None) or "..."
 
 
 def is_changed(node: ast.AST, attribute: str) -> bool:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls, tree_of
+from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls
 from graphmend_codemod.analysis.patterns import (
     elements_of,
     is_attribute,
@@ -17,7 +15,7 @@ from graphmend_codemod.analysis.patterns import (
     operands_of,
     reads_name,
 )
-from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import LAYOUT, torch_module_class
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -225,35 +223,3 @@ def _keeps_dtype(blocks: Blocks, node: ast.If, product: Product) -> bool:
         if bound.lineno < getattr(part, "lineno", 0) < node.lineno
         if not (isinstance(part, ast.If) and is_within(node, part))
     )
-
-
-def stored(site: Site, calls: ModuleCalls, owner: str, attribute: str) -> Iterator[ast.expr | None]:
-    """What the module gives to an attribute of instances of a class; None for what is not a plain assignment."""
-    for store in _stores(site.source.text).get(attribute, ()):
-        if not store.of_self or not store.inside or calls.related(store.inside, owner):
-            yield store.value
-
-
-class _Store(NamedTuple):
-    """A place that gives an attribute another value; `inside` is the class that it stands in."""
-
-    value: ast.expr | None
-    of_self: bool
-    inside: str
-
-
-@lru_cache(maxsize=2)
-def _stores(text: str) -> Mapping[str, list[_Store]]:
-    """The places of a module that give attributes values, by attribute."""
-    found: dict[str, list[_Store]] = {}
-    values: dict[int, ast.expr | None] = {}
-    for statement in reversed(tree_of(text).body):
-        inside = statement.name if isinstance(statement, ast.ClassDef) else ""
-        for node in walk(statement):
-            if isinstance(node, (ast.Assign, ast.AnnAssign)):
-                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                    values[id(target)] = node.value
-            elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-                store = _Store(values.get(id(node)), is_name(node.value, "self"), inside)
-                found.setdefault(node.attr, []).append(store)
-    return found

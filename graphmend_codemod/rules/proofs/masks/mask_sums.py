@@ -23,9 +23,10 @@ from graphmend_codemod.analysis.patterns import (
 )
 from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.value_flow import stores_of
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.masks.mask_products import about_shape, asked_beside, is_view, stored
+from graphmend_codemod.rules.proofs.masks.mask_products import about_shape, asked_beside, is_view
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, binds, blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 
@@ -198,5 +199,6 @@ class Sums:
             return len(values) == 1 and values[0] is not None and self._is_false(function, values[0])
         if not is_attribute(node, "self"):
             return False
-        stores = list(stored(self.site, self.calls, function.owner, node.attr))
-        return bool(stores) and all(isinstance(each, ast.Constant) and each.value is False for each in stores)
+        stores = stores_of(self.calls, function.owner, node.attr)
+        values = [each.value for each in stores]
+        return bool(values) and all(isinstance(each, ast.Constant) and each.value is False for each in values)

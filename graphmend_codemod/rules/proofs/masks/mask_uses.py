@@ -27,6 +27,7 @@ from graphmend_codemod.analysis.patterns import (
 )
 from graphmend_codemod.analysis.scope import SCOPES, children, dotted, parameter_names, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.value_flow import stores_of
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
@@ -46,7 +47,7 @@ from graphmend_codemod.rules.proofs.masks.layer_choices import (
     live,
     named_by,
 )
-from graphmend_codemod.rules.proofs.masks.mask_products import Products, stored
+from graphmend_codemod.rules.proofs.masks.mask_products import Products
 from graphmend_codemod.rules.proofs.masks.mask_sums import Sums
 from graphmend_codemod.rules.proofs.memory.call_results import assigned
 
@@ -333,8 +334,8 @@ class MaskUses:
             if is_attribute(layers, "self"):
                 made = self.calls.constructions(function.owner, layers.attr)
                 constructor = self.calls.method(function.owner, "__init__")
-                all_made = list(stored(self.site, self.calls, function.owner, layers.attr))
-                if len(made) == len(all_made) == 1 and constructor is not None:
+                stores = stores_of(self.calls, function.owner, layers.attr)
+                if len(made) == len(stores) == 1 and constructor is not None:
                     return self._listed(self.calls.definitions[constructor], made[0], layers.attr)
         raise NotProven(f"cannot infer which layers `{name}` in `{function.qualname}` may be")
 

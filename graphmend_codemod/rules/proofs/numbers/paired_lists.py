@@ -14,7 +14,7 @@ from graphmend_codemod.analysis.list_provenance import Origins
 from graphmend_codemod.analysis.patterns import is_name, names_called, stores_name
 from graphmend_codemod.analysis.scope import children, dotted, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.analysis.value_flow import closure
+from graphmend_codemod.analysis.value_flow import attribute_stores, closure
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.held import Held
@@ -90,12 +90,10 @@ class _Callers:
         return self._calls.remembered("holders", owner, lambda: set(self._find_holders(owner)))
 
     def _find_holders(self, owner: str) -> Iterator[str]:
-        for node in walk(tree_of(self._site.source.text)):
-            value = node.value if isinstance(node, ast.Assign) else None
-            parts = walk(value) if value is not None else ()
-            made = {*names_called(parts)}
-            if any(each == owner or self._calls.is_heir(each, owner) for each in made) and isinstance(node, ast.Assign):
-                yield from (target.attr for target in node.targets if isinstance(target, ast.Attribute))
+        for name, stores in attribute_stores(self._calls).items():
+            made = {each for store in stores if store.value is not None for each in names_called(walk(store.value))}
+            if any(each == owner or self._calls.is_heir(each, owner) for each in made):
+                yield name
 
 
 def _is_parameter(function: Definition, name: str) -> bool:

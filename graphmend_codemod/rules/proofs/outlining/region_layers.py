@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import aliasing, speculation
 from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, listed
+from graphmend_codemod.analysis.patterns import last_name, listed
 from graphmend_codemod.analysis.scope import defaults_of, walk
+from graphmend_codemod.analysis.value_flow import put_into
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import layer_effects
@@ -116,23 +117,17 @@ def _put_in(calls: ModuleCalls, owner: str, attribute: str | None) -> Iterator[a
 
     Without `attribute` the instance is the container: `self.append(Expert())`, and what its base's `__init__` is given.
     """
-    for definition in calls.definitions.values():
-        if definition.owner is None or not (definition.owner == owner or calls.is_heir(owner, definition.owner)):
-            continue
-        for node in walk(definition.node):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                parent = attribute is None and node.func.attr == "__init__"
-                if parent or (node.func.attr in _PUTS and _is_held(node.func.value, attribute)):
-                    for value in node.args[-1:]:
-                        yield from listed(value)
-            elif isinstance(node, ast.Assign):
-                for target in node.targets:
-                    if isinstance(target, ast.Subscript) and _is_held(target.value, attribute):
-                        yield node.value
-
-
-def _is_held(node: ast.expr, attribute: str | None) -> bool:
-    return is_name(node, "self") if attribute is None else is_attribute(node, "self", attribute)
+    owners = {each.owner for each in calls.definitions.values()}
+    family = {each for each in owners if each == owner or calls.is_heir(owner, each)}
+    for node in put_into(calls, family, attribute):
+        if isinstance(node, ast.Assign):
+            yield node.value
+        elif last_name(node.func) in _PUTS:
+            yield from (each for value in node.args[-1:] for each in listed(value))
+    methods = (each.node for each in calls.definitions.values() if attribute is None and each.owner in family)
+    for part in (part for each in methods for part in walk(each)):
+        if isinstance(part, ast.Call) and last_name(part.func) == "__init__":
+            yield from (each for value in part.args[-1:] for each in listed(value))
 
 
 class _Layers:

@@ -13,6 +13,7 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import all_names, is_integer, last_name, size_asked, written_integer
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.value_flow import stores_of
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
@@ -240,9 +241,8 @@ class MaskedLosses(MaskedReads):
         if isinstance(node, ast.Name):
             values = assigned(self.site, node.id)
         else:
-            from graphmend_codemod.rules.proofs.calls.unique_callee import bound_to  # loaded where it is needed
-
-            values = bound_to(self.calls, self.caller.owner, (dotted(node) or "").rpartition(".")[2])
+            stores = stores_of(self.calls, self.caller.owner, (dotted(node) or "").rpartition(".")[2])
+            values = [each.value for each in stores if each.value is not None]
         return [each for each in values if isinstance(each, ast.Call) and _class_of(self.site, each) in _LAYERS]
 
     def of_classes(

@@ -11,6 +11,7 @@ from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in, tree_of
 from graphmend_codemod.analysis.iterated import in_step
 from graphmend_codemod.analysis.patterns import is_attribute, is_name, last_name
 from graphmend_codemod.analysis.scope import defaults_of, dotted, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.value_flow import put_into
 from graphmend_codemod.core.source import SourceError
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.project.summary.candidates import is_named_recurrent
@@ -138,11 +139,9 @@ def _made_for(site: Site, attribute: str) -> Iterator[tuple[ast.Call, bool]]:
 
 def _put_into(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[ast.expr]:
     """What methods of a class append to a list of the instance: `self.rnns.append(nn.LSTM(4, 5))`."""
-    methods = (each.node for each in calls.definitions.values() if each.owner == owner)
-    for each in (part for method in methods for part in walk_scope(method)):
-        adds = isinstance(each, ast.Call) and bool(each.args) and isinstance(each.func, ast.Attribute)
-        if adds and each.func.attr in _ADDS and is_attribute(each.func.value, "self", attribute):  # type: ignore[attr-defined]
-            yield each.args[-1]  # type: ignore[attr-defined]
+    for each in put_into(calls, {owner}, attribute):
+        if isinstance(each, ast.Call) and each.args and last_name(each.func) in _ADDS:
+            yield each.args[-1]
 
 
 _ADDS = frozenset({"append", "insert", "extend", "add_module"})
