@@ -210,17 +210,14 @@ class ModuleCalls:
         """What the variables of loops over modules come from."""
         return self.remembered("loops", caller.key, lambda: _loops_in(caller.node))
 
-    def _callers(self, function: Key) -> list[tuple[Definition, ast.Call, Definition]]:
-        return self.remembered("callers", function, lambda: list(self._find_callers(function)))
-
-    def _find_callers(self, function: Key) -> Iterator[tuple[Definition, ast.Call, Definition]]:
+    def _find_callers(self, function: Key) -> Iterator[tuple[Definition, ast.Call]]:
         owner = self.definitions[function].owner if function in self.definitions else ""
         for caller in self.definitions.values():
             # Most functions have no way to it: then nobody needs to know what they call.
             if not owner or owner in self._within_reach.get(caller.owner, ()):
                 for call, callee in self.callees(caller):
                     if callee.key == function:
-                        yield caller, call, callee
+                        yield caller, call
 
     @cached_property
     def _within_reach(self) -> dict[str, set[str]]:
@@ -257,13 +254,9 @@ class ModuleCalls:
         """The names of functions, and those behind a dot of methods and of attributes that hold layers."""
         return self._functions, self._callable_attributes
 
-    def sites(self, function: Key) -> list[tuple[Key, Arguments]]:
-        """The calls of a function: by whom, and what is given for each parameter."""
-        return [(caller.key, callee.arguments(call)) for caller, call, callee in self._callers(function)]
-
     def callers(self, function: Definition) -> list[tuple[Definition, ast.Call]]:
         """The calls of a function: by whom, and the call itself."""
-        return [(caller, call) for caller, call, _ in self._callers(function.key)]
+        return self.remembered("callers", function.key, lambda: list(self._find_callers(function.key)))
 
     def possible_callers(self, function: Definition) -> list[tuple[Definition, ast.Call]]:
         """The same, and calls of attributes that may hold a layer whose `forward` it is, or one of another class."""

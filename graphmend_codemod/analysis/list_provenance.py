@@ -227,8 +227,10 @@ def _handed_down(
     while True:
         found: dict[tuple[str, int], dict[str, str]] = {}
         for key, definition in calls.definitions.items():
-            sites = calls.sites(key)
-            pairs = [_pairs_at({**known.get(by, {}), **built.get(by, {})}, arguments) for by, arguments in sites]
+            pairs = [
+                _pairs_at({**known.get(caller.key, {}), **built.get(caller.key, {})}, definition.arguments(call))
+                for caller, call in calls.callers(definition)
+            ]
             common = set.intersection(*pairs) if pairs else set()
             kept = {tensor: source for tensor, source in sorted(common) if _untouched(definition, tensor, source)}
             if kept:

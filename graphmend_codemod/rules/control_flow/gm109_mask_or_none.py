@@ -49,6 +49,7 @@ from graphmend_codemod.analysis.patterns import (
 )
 from graphmend_codemod.analysis.scope import dotted, parameter_names, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.value_flow import given_for
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import before_if, judged, two_paths, under
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -299,8 +300,7 @@ def _beside_path(caller: Definition, call: ast.Call) -> bool:
 
 def demand_length(site: Site, uses: MaskUses, function: Definition, positions: str) -> None:
     """NotProven unless those who give the positions make as many as `x` has places, where `x` goes with the mask."""
-    callers = uses.calls.sites(function.key)
-    given = [(uses.calls.definitions[by], arguments.get(positions)) for by, arguments in callers]
+    given = [(each.caller, each.argument) for each in given_for(uses.calls, function, positions)]
     if not given or any(_counted(site, function, positions)):
         given = [(function, ast.Name(positions))]
     for caller, argument in given:

@@ -24,6 +24,7 @@ from graphmend_codemod.analysis.patterns import (
     stores_name,
 )
 from graphmend_codemod.analysis.scope import FunctionNode, parameter_names, walk_scope
+from graphmend_codemod.analysis.value_flow import given_for
 from graphmend_codemod.core.findings import CompilePath, Original, Replacement
 from graphmend_codemod.rules.framework.edits import path_beside
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -129,13 +130,11 @@ class CountedEnds:
     def _given(self, name: str, at: ast.stmt) -> str | None:
         """The new parameter for the end of the positions that a parameter holds; None where no caller counts them."""
         parameter = f"end_of_{name}"
-        callers = self._calls.callers(self._own)
         head = ast.Pass(lineno=self._own.node.lineno, col_offset=0, end_lineno=self._own.node.lineno, end_col_offset=0)
         if parameter in self._own.parameters:
             return None
         handed: list[tuple[Definition, ast.Assign, ast.Call, str]] = []
-        for caller, call in callers:
-            given = self._own.arguments(call).get(name)
+        for caller, call, given in given_for(self._calls, self._own, name):
             statements = (
                 each for each in walk_scope(caller.node) if isinstance(each, ast.Assign) and each.value is call
             )

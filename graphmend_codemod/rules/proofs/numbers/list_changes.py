@@ -11,6 +11,7 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.patterns import all_given, all_names, root_of, stores_name
 from graphmend_codemod.analysis.scope import SCOPES, dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import PYTHON_METHODS, RETURNS_TENSOR
+from graphmend_codemod.analysis.value_flow import handed_on
 
 _root = partial(root_of, walrus=True)
 Resolve = Callable[[str], "str | None"]
@@ -82,15 +83,15 @@ class ListChanges:
         given = {_root(each) for part in all_given(call) for each in _held(part, self._resolve)}
         if self._only_reads(call):
             return False
-        callee = self._calls.callee(function, call)
-        if callee is None:
+        handed = handed_on(self._calls, function, call, lambda value: _root(value) in whole)
+        if handed is None:
             return not given.isdisjoint(whole)
         if levels == 0:
             return True
-        bound = set(callee.arguments(call).holding(lambda value: _root(value) in whole))
+        callee, bound = handed
         hidden = not given.isdisjoint(whole) and not bound
-        end = callee.node.end_lineno or 0
-        return hidden or self._changes(callee, bound, callee.node.lineno - 1, end, levels - 1) is not None
+        first, last = callee.node.lineno - 1, callee.node.end_lineno or 0
+        return hidden or self._changes(callee, set(bound), first, last, levels - 1) is not None
 
     def _only_reads(self, call: ast.Call) -> bool:
         """True for builtins that read, functions of torch, and methods that only tensors have."""

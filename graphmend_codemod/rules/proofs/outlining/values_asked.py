@@ -21,6 +21,7 @@ from graphmend_codemod.analysis.patterns import (
 )
 from graphmend_codemod.analysis.scope import dotted, parameters, walk
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.value_flow import handed_on
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.laid_out_anew import why_laid_out
 from graphmend_codemod.rules.proofs.outlining.unknown_counts import Rows, rows_of, sizes_in
@@ -84,7 +85,7 @@ class _AskedValues:
         key = (function.qualname, function.node.lineno, names)
         if key in self._returns:
             return self._returns[key]
-        self._returns[key] = False
+        self._returns[key] = True  # what a function that calls itself gets to see
         inside = list(walk(function.node))
         bound = [pair for node in inside for pair in _bindings(node)]
         first = [target for target, value in bound if any(id(part) in self._nodes for part in walk(value))]
@@ -94,15 +95,16 @@ class _AskedValues:
             if more <= names:
                 break
             names |= more
-        headers = {id(part) for node in inside for each in deciding(node) for part in walk(each)}
+        headers, returns = {id(part) for node in inside for each in deciding(node) for part in walk(each)}, False
         for node in inside:
             if not (
                 self._is_own(function) and id(node) in headers and last_name(getattr(node, "func", node)) == "range"
             ):
                 self._look(function, node, names)
             if isinstance(node, ast.Return) and node.value is not None and self._carries(function, node.value, names):
-                self._returns[key] = True
-        return self._returns[key]
+                returns = True
+        self._returns[key] = returns
+        return returns
 
     def _look(self, function: Definition, node: ast.AST, names: frozenset[str]) -> None:
         own = self._is_own(function)
@@ -184,14 +186,13 @@ class _AskedValues:
 
     def _is_handed_back(self, function: Definition, call: ast.Call, names: frozenset[str]) -> bool:
         """Whether the function of the module that a call runs returns the number; what it does with it is followed."""
-        callee = self._calls.callee(function, call)
-        if callee is None:
+        handed = handed_on(self._calls, function, call, lambda each: self._carries(function, each, names))
+        if handed is None:
             self._check_elsewhere(function, call, names)
             return False
         if any(self._carries(function, each, names) for each in call.args if isinstance(each, ast.Starred)):
             self._fail(f"`{short(call)}` may ask for the number")
-        taken = callee.arguments(call).holding(lambda each: self._carries(function, each, names))
-        return bool(taken) and self._follow(callee, taken)
+        return bool(handed.names) and self._follow(*handed)
 
     def _check_elsewhere(self, function: Definition, call: ast.Call, names: frozenset[str]) -> None:
         """`if n:` and `n or 1` end compiled code with an error in functions of other files as well.
@@ -267,14 +268,13 @@ class _AskedTruth(_AskedValues):
         if not self._is_own(function) and (why := why_laid_out(function.node, rows)) is not None:
             self._fail(why)
         for call in (part for part in walk(function.node) if isinstance(part, ast.Call)):
-            callee = self._calls.callee(function, call)
-            taken = callee.arguments(call).holding(rows.reach) if callee is not None else frozenset()
-            if callee is not None and not taken <= self._handed.get(callee.node.lineno, frozenset()):
-                self._handed[callee.node.lineno] = taken | self._handed.get(callee.node.lineno, frozenset())
-                self._returns.clear()
-                self._follow(callee, frozenset())
-            elif callee is None:
+            handed = handed_on(self._calls, function, call, rows.reach)
+            if handed is None:
                 self._look_elsewhere(function, call, rows)
+            elif not handed.names <= (known := self._handed.get(handed.callee.node.lineno, frozenset())):
+                self._handed[handed.callee.node.lineno] = handed.names | known
+                self._returns.clear()
+                self._follow(handed.callee, frozenset())
         return bool(self._nodes) and self.reason is None and super()._follow(function, names)
 
     def _look_elsewhere(self, function: Definition, call: ast.Call, rows: Rows) -> None:

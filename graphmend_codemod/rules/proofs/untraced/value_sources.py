@@ -13,6 +13,7 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, tree_of
 from graphmend_codemod.analysis.patterns import is_attribute, is_literal, is_name, last_name
 from graphmend_codemod.analysis.scope import dotted, parameter_names, parameters, walk_scope
+from graphmend_codemod.analysis.value_flow import returned
 from graphmend_codemod.project.index.facts import Home
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
@@ -260,11 +261,10 @@ def _results(guess: Guess, source: Source, node: ast.Call, position: int | None 
 
 def _returned(frame: Frame, position: int | None) -> Iterator[Source]:
     """What a function returns, or the element of it at a position."""
-    for each in walk_scope(frame.node):
-        value = each.value if isinstance(each, ast.Return) else None
+    for value in returned(frame.node):
         if isinstance(value, ast.Tuple) and position is not None:
             yield from (Source(one, frame) for one in value.elts[position : position + 1])
-        elif value is not None and not isinstance(value, ast.Tuple):
+        elif not isinstance(value, ast.Tuple):
             yield Source(value, frame)
 
 
