@@ -112,6 +112,15 @@ class ModuleCalls:
         """The function or method that begins at a line; None where there is none."""
         return next((each for each in self.definitions.values() if each.node.lineno == line), None)
 
+    def named(self, qualname: str) -> list[Definition]:
+        """The functions to which a `def` gives this name, `Owner.method` for a method."""
+        return [each for each in self.definitions.values() if each.qualname == qualname]
+
+    def around(self, line: int) -> Definition | None:
+        """The function or method in which a line stands, below its head; None where there is none."""
+        found = (each for each in self.definitions.values() if each.node.lineno < line <= (each.node.end_lineno or 0))
+        return next(found, None)
+
     def constructions(self, owner: str, attribute: str) -> list[ast.Call]:
         """The calls whose results a class and its bases in this module assign to an attribute; empty if unclear."""
         found = self.assigned(owner, attribute)
@@ -158,6 +167,11 @@ class ModuleCalls:
         """A method of a class or of its bases in this module; None where there is none."""
         found = (self._methods[each][name] for each in self._family(owner) if name in self._methods.get(each, {}))
         return next(found, None)
+
+    def is_replaced(self, owner: str, name: str) -> bool:
+        """True where a subclass of a class, in the module, has another method of this name."""
+        key = self.method(owner, name)
+        return any(self.is_heir(each, owner) and self.method(each, name) != key for each in self._classes)
 
     def inherited(self, owner: str, name: str) -> Key | None:
         """What `super().name` is in a class that has one base, a class of this module; None where there is none."""

@@ -17,7 +17,7 @@ from graphmend_codemod.analysis.scope import FunctionNode, body_of, bound_in, do
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.untraced.other_files import calls_of, defined
+from graphmend_codemod.rules.proofs.untraced.other_files import function_of
 
 _DEEP = 6
 _RAISES_BY_DATA = frozenset(
@@ -109,19 +109,14 @@ class OnlyComputing:
         self._demand(self._decorated(self._find(qualified), depth), depth)
 
     def _find(self, qualified: str) -> _Function:
-        home, _, name = qualified.rpartition(".")
-        if home == self._site.summary.name:
-            found = [each for each in self._calls.definitions.values() if each.qualname == name]
-            if len(found) == 1 and self._calls.top.binds_once(name):
-                return _Function(found[0].node, home, self._calls, {})
-            raise NotProven(f"`{name}` is bound more than once at the top level")
-        other = defined(self._index, qualified)
-        if other is None:
+        name, found = qualified.rpartition(".")[2], function_of(self._site, qualified)
+        if found is None:
             raise NotProven(f"cannot read what `{name}` does")
-        calls = calls_of(other[0].text)
-        if calls is None or not calls.top.binds_once(other[1].qualname):
-            raise NotProven(f"`{name}` is bound more than once at the top level of its file")
-        return _Function(other[1].node, other[0].module, calls, {})
+        module, calls, function = found
+        if not calls.top.binds_once(function.qualname):
+            where = "" if module == self._site.summary.name else " of its file"
+            raise NotProven(f"`{name}` is bound more than once at the top level{where}")
+        return _Function(function.node, module, calls, {})
 
     def _decorated(self, function: _Function, depth: int) -> _Function:
         """What a name is once the decorators of its function have run."""

@@ -111,11 +111,7 @@ class SureCalls:
         heirs = {each for each in classes if self.calls.is_heir(each, owner)}
         stores = stores_of(self.calls, owner, attribute)
         if self.calls.method(owner, attribute) is not None:
-            replaced = any(
-                each.owner in heirs and each.qualname == f"{each.owner}.{attribute}"
-                for each in self.calls.definitions.values()
-            )
-            return not stores and not replaced
+            return not stores and not self.calls.is_replaced(owner, attribute)
         if any(each.inside in heirs for each in stores):
             return False
         made = [each.value for each in stores if isinstance(each.value, ast.Call)]

@@ -21,7 +21,7 @@ from graphmend_codemod.rules.framework.edits import CONSTANT, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.log_guard import predicate
-from graphmend_codemod.rules.proofs.untraced.other_files import calls_of
+from graphmend_codemod.rules.proofs.untraced.other_files import function_of
 
 _DEEP = 4
 _BY_NAME = frozenset({"getattr", "hasattr", "setattr", "delattr"})
@@ -72,18 +72,9 @@ def set_up(site: Site, statement: ast.Expr) -> SetUp | None:
 
 def _defined(site: Site, qualified: str) -> tuple[ModuleCalls, Definition] | None:
     """A function of the project, with the calls in its file."""
-    index, own = site.evaluator.scope.index, f"{site.summary.name}."
-    if index.function(qualified) is None:
-        return None
-    calls: ModuleCalls | None
-    if qualified.startswith(own):
-        calls, name = calls_in(site.source.text), qualified.removeprefix(own)
-    else:
-        home = index.home(qualified)
-        calls, name = (calls_of(home[0].text), home[1]) if home is not None else (None, "")
-    named = (each for each in calls.definitions.values() if each.qualname == name) if calls is not None else iter(())
-    function = next(named, None)
-    return (calls, function) if calls is not None and function is not None else None
+    known = site.evaluator.scope.index.function(qualified) is not None
+    found = function_of(site, qualified) if known else None
+    return found[1:] if found is not None else None
 
 
 def edit(site: Site, statement: ast.Expr, found: SetUp) -> Edit:

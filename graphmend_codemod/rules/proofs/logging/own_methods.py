@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import last_name, owner_of
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk
 from graphmend_codemod.analysis.torch_api import name_set
@@ -39,14 +38,12 @@ def acts_itself(site: Site, call: ast.Call) -> str | None:
 
 def _does_what_else(site: Site, method: str) -> str | None:
     """The reason where a method of the project does more than tell."""
-    from graphmend_codemod.rules.proofs.untraced.other_files import defined  # few loggers are of the project
+    from graphmend_codemod.rules.proofs.untraced.other_files import function_of  # few loggers are of the project
 
-    index = site.evaluator.scope.index
-    inside = method.removeprefix(f"{site.summary.name}.")
-    here = (each for each in calls_in(site.source.text).definitions.values() if each.qualname == inside)
-    found = next(here, None) or next(iter((defined(index, method) or ())[1:]), None)
-    own = parameter_names(found.node) - {"self"} if found is not None else set()
-    if found is not None and not any(_does_more(part, own) for each in found.node.body for part in walk(each)):
+    found = function_of(site, method)
+    node = found[2].node if found is not None else None
+    own = parameter_names(node) - {"self"} if node is not None else set()
+    if node is not None and not any(_does_more(part, own) for each in node.body for part in walk(each)):
         return None
     return f"`{method.rpartition('.')[2]}` of this logger is code of the project, which may do more than tell"
 

@@ -320,10 +320,7 @@ class MaskUses:
         key = self.calls.method(owner, name)
         if key is None:
             raise NotProven(f"`{owner}.{name}` is defined in another file")
-        if exact:
-            return self.calls.definitions[key]
-        owners = {each.owner for each in self.calls.definitions.values() if each.owner}
-        if any(self.calls.is_heir(each, owner) and self.calls.method(each, name) != key for each in owners):
+        if not exact and self.calls.is_replaced(owner, name):
             raise NotProven(f"another class replaces `{owner}.{name}`")
         return self.calls.definitions[key]
 

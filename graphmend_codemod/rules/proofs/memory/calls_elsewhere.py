@@ -11,10 +11,9 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.patterns import is_attribute, is_name, last_name
 from graphmend_codemod.analysis.scope import dotted, walk
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.core.source import SourceError, parse_text
 from graphmend_codemod.project.index.facts import Home, IndexView
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.proofs.memory.other_callers import OtherFile
+from graphmend_codemod.rules.proofs.memory.other_callers import OtherFile, calls_of
 
 _FORWARD = ("forward", "__call__")
 _HOOKS = frozenset({"register_forward_hook", "register_module_forward_hook"})
@@ -56,12 +55,10 @@ class _View:
 
 @lru_cache(maxsize=8)
 def _parsed(text: str) -> tuple[ModuleCalls, dict[ast.AST, ast.AST], dict[ast.AST, Definition]] | None:
-    try:
-        tree = parse_text(text)
-    except SourceError:
+    calls = calls_of(text)
+    if calls is None:
         return None
-    calls = ModuleCalls(tree)
-    around = {inner: node for node in walk(tree) for inner in ast.iter_child_nodes(node)}
+    around = {inner: node for node in walk(calls.tree) for inner in ast.iter_child_nodes(node)}
     return calls, around, {part: each for each in calls.definitions.values() for part in walk(each.node)}
 
 

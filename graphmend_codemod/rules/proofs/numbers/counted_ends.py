@@ -171,11 +171,7 @@ class CountedEnds:
             raise NotProven(f"`{function.qualname}` has parameters other than plain positional ones")
         if function.node.decorator_list or new in local_names(function.node):
             raise NotProven(f"`{function.qualname}` cannot take another argument")
-        short = function.qualname.rpartition(".")[2]
-        others = [
-            each for each in self._calls.definitions.values() if each.owner and each.qualname.endswith(f".{short}")
-        ]
-        if any(self._calls.is_heir(each.owner, function.owner) for each in others):
+        if self._calls.is_replaced(function.owner, function.node.name):
             raise NotProven(f"another class replaces `{function.qualname}`")
         return arguments.args[-1]
 

@@ -41,11 +41,7 @@ def plain(site: Site, name: ast.expr) -> FunctionNode | None:
     summary = site.summary
     if all(each.qualname != name.id for each in summary.functions):
         return None  # before the whole file is parsed for it
-    found = [
-        each.node
-        for each in calls_in(site.source.text).definitions.values()
-        if each.qualname == name.id and not each.owner
-    ]
+    found = [each.node for each in calls_in(site.source.text).named(name.id)]
     alone = len(found) == 1 and summary.binds_only(name.id, ("function",))
     return found[0] if alone and not found[0].decorator_list else None
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.arguments import Arguments, bound
-from graphmend_codemod.analysis.callgraph import ModuleCalls
 from graphmend_codemod.analysis.patterns import (
     all_given,
     is_attribute,
@@ -28,7 +27,7 @@ from graphmend_codemod.analysis.scope import FunctionNode, body_of, parameters, 
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.untraced.other_files import calls_of, defined
+from graphmend_codemod.rules.proofs.untraced.other_files import calls_of, function_of
 
 _SAYS = frozenset({"print", "warn", "warning", "warning_once", "info", "debug", "error", "log", "exception"})
 _CHANGES = frozenset(
@@ -90,7 +89,7 @@ def _flag_of(statement: ast.stmt, off: set[str]) -> str | None:
     return next((each for each in off if is_attribute(first, "self", each)), None)
 
 
-def demand_handed(site: Site, calls: ModuleCalls, method: FunctionNode) -> None:
+def demand_handed(site: Site, method: FunctionNode) -> None:
     """NotProven where a method hands its instance to a function that may change it.
 
     One that a table of the project chooses (`TABLE.get(kind)`) is taken to compute, as each of its functions has to.
@@ -111,27 +110,27 @@ def demand_handed(site: Site, calls: ModuleCalls, method: FunctionNode) -> None:
         qualified = site.resolve_global(call.func)
         if qualified is not None and qualified.startswith("builtins."):
             continue
-        function = _definition(site, calls, qualified)
+        function = _definition(site, qualified)
         arguments = bound(function, call) if function is not None else Arguments({})
         taken = [arguments.parameter_of(each) for each in handed]
         if function is None or None in taken or _changes(function, taken):
             raise NotProven(f"`{short(call)}` gets the layer itself, and may change it")
 
 
-def demand_called(site: Site, calls: ModuleCalls, method: FunctionNode, seen: set[int]) -> None:
+def demand_called(site: Site, method: FunctionNode, seen: set[int]) -> None:
     """NotProven where a function of the project that a method calls may do more than compute."""
     for call in (node for node in walk(method) if isinstance(node, ast.Call)):
         qualified = site.resolve_global(call.func)
         if qualified is None or qualified.startswith(("torch.", "builtins.", "math.")):
             continue
-        function = _definition(site, calls, qualified)
+        function = _definition(site, qualified)
         if function is None or id(function) in seen:
             continue
         seen.add(id(function))
         for text in effects_in(site, function):
             raise NotProven(f"`{text}` in `{function.name}` is not supported inside a custom operator")
         if qualified.rpartition(".")[0] == site.summary.name:
-            demand_called(site, calls, function, seen)
+            demand_called(site, function, seen)
 
 
 def demand_no_writes(method: FunctionNode) -> None:
@@ -205,15 +204,10 @@ def _is_of_project(site: Site, node: ast.Name) -> bool:
     return qualified is not None and not qualified.startswith(("torch.", "builtins."))
 
 
-def _definition(site: Site, calls: ModuleCalls, qualified: str | None) -> FunctionNode | None:
-    home, _, name = (qualified or "").rpartition(".")
-    if qualified is None:
-        return None
-    if home == site.summary.name:
-        found = [each.node for each in calls.definitions.values() if each.qualname == name]
-        return found[0] if len(found) == 1 else None
-    other = defined(site.evaluator.scope.index, qualified)
-    return other[1].node if other is not None else None
+def _definition(site: Site, qualified: str | None) -> FunctionNode | None:
+    found = function_of(site, qualified) if qualified is not None else None
+    alone = found is not None and len(found[1].named(found[2].qualname)) == 1
+    return found[2].node if found is not None and alone else None
 
 
 def _changes(function: ast.AST, taken: Sequence[str | None]) -> bool:

@@ -195,9 +195,9 @@ class _Layers:
                 for text in layer_effects.effects_in(self._site, definition.node):
                     raise NotProven(f"`{text}` in `{definition.qualname}` is not supported inside a custom operator")
                 if self._flags is not None:
-                    layer_effects.demand_handed(self._site, self._calls, definition.node)
+                    layer_effects.demand_handed(self._site, definition.node)
                     layer_effects.demand_no_writes(definition.node)
-                    layer_effects.demand_called(self._site, self._calls, definition.node, self._followed)
+                    layer_effects.demand_called(self._site, definition.node, self._followed)
                 self._depth += 1
                 for attribute in layer_effects.run_by(definition.node):
                     if self._calls.method(name, attribute) is None:

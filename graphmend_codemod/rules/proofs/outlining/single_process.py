@@ -8,11 +8,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import is_attribute, is_not, names_bound, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk, walk_scope
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.untraced.other_files import defined
+from graphmend_codemod.rules.proofs.untraced.other_files import function_of
 
 ASKED = "not ({0}.distributed.is_available() and {0}.distributed.is_initialized())"
 """Whether this is the only process, as a condition; `{0}` is how the file spells `torch`."""
@@ -134,21 +133,15 @@ class _Alone:
         module, _, name = qualified.rpartition(".")
         if self._index.function(qualified) is None:
             return None
-        if module == self._site.evaluator.scope.module:
-            summary, calls = self._site.summary, calls_in(self._site.source.text)
-            every = [each for each in calls.definitions.values() if each.qualname == name and not each.owner]
-            if not summary.binds_only(name, ("function",)) or len(every) != 1:
-                return None
-            found = every[0]
-        else:
-            if self._index.writers(name):  # which reads the whole project
-                return None
-            other = defined(self._index, qualified)
-            if other is None:
-                return None
-            module, found = other[0].module, other[1]
-        plain = not found.owner and "." not in found.qualname and not found.node.decorator_list
-        return (module, found.node) if plain and isinstance(found.node, ast.FunctionDef) else None
+        own = module == self._site.evaluator.scope.module
+        if not self._site.summary.binds_only(name, ("function",)) if own else self._index.writers(name):
+            return None  # `writers` reads the whole project
+        found = function_of(self._site, qualified)
+        if found is None:
+            return None
+        module, calls, function = found
+        plain = not function.owner and not function.node.decorator_list and len(calls.named(function.qualname)) == 1
+        return (module, function.node) if plain and isinstance(function.node, ast.FunctionDef) else None
 
     def _of_block(self, module: str, body: Sequence[ast.stmt], local: set[str], depth: int) -> object:
         for statement in body:

@@ -205,7 +205,7 @@ def _is_mean(site: Site, function: ast.expr) -> bool:
     from graphmend_codemod.analysis.callgraph import calls_in
 
     calls = calls_in(site.source.text)
-    found = [each.node for each in calls.definitions.values() if each.qualname == function.id]
+    found = [each.node for each in calls.named(function.id)]
     known = ast.parse(_KNOWN_MEAN).body[0]
     return len(found) == 1 and calls.top.binds_once(function.id) and _form(found[0]) == _form(known)  # type: ignore[arg-type]
 

@@ -91,12 +91,7 @@ class Files:
     def around(self, frame: Frame) -> Frame | None:
         """The function or method of the file around a function that is defined inside of it."""
         calls = self.calls_at(frame) if frame.definition is None else None
-        if calls is None:
-            return None
-        line = frame.node.lineno
-        every = calls.definitions.values()
-        outer = (each for each in every if each.node.lineno < line <= (each.node.end_lineno or 0))
-        found = next(outer, None)
+        found = calls.around(frame.node.lineno) if calls is not None else None
         return Frame(found.node, found, home=frame.home) if found is not None else None
 
     def resolve(self, source: Source, node: ast.expr) -> str | None:

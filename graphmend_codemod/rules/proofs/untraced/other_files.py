@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.project.index.facts import ClassFacts, Home, IndexView
+
+if TYPE_CHECKING:
+    from graphmend_codemod.rules.framework.site import Site
 
 LONGEST = 120_000
 """How many characters of a file are worth reading for a guess."""
@@ -44,9 +48,19 @@ def _in_file(index: IndexView, qualified: str, method: str = "") -> tuple[Home, 
     calls = calls_of(found[0].text) if found is not None else None
     if found is None or calls is None:
         return None
-    every = (each for each in calls.definitions.values() if each.qualname == f"{found[1]}{method}")
-    definition = next(every, None)
-    return (found[0], definition) if definition is not None else None
+    return next(((found[0], each) for each in calls.named(f"{found[1]}{method}")), None)
+
+
+def function_of(site: Site, qualified: str) -> tuple[str, ModuleCalls, Definition] | None:
+    """A function of the file of a site or of another, with its module and the calls there; None as for `defined`."""
+    own = site.summary.name
+    if qualified.startswith(f"{own}."):
+        calls = calls_in(site.source.text)
+        for each in calls.named(qualified.removeprefix(f"{own}.")):
+            return own, calls, each
+    other = defined(site.evaluator.scope.index, qualified)
+    there = calls_of(other[0].text) if other is not None else None
+    return (other[0].module, there, other[1]) if other is not None and there is not None else None
 
 
 def callers(index: IndexView, qualified: str) -> Iterator[tuple[Home, Definition, ast.Call]]:

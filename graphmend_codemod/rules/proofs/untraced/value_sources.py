@@ -154,10 +154,8 @@ def _stored(guess: Guess, source: Source, node: ast.Attribute) -> Iterator[Sourc
         owner = next((each.id for each in made if isinstance(each, ast.Name) and calls.class_named(each.id)), None)
     if owner is None:
         return
-    every = [each for each in calls.definitions.values() if each.owner]
     for value in calls.assigned(owner, node.attr):
-        inside = (each for each in every if each.node.lineno < value.lineno <= (each.node.end_lineno or 0))
-        method = next(inside, definition)
+        method = calls.around(value.lineno) or definition
         if method is not None:
             yield Source(value, Frame(method.node, method, home=frame.home))
     key = calls.method(owner, node.attr)
