@@ -30,6 +30,7 @@ from graphmend_codemod.core.source import parse_text
 
 Key = tuple[str, int]
 T = TypeVar("T")
+_ROUNDS = 10
 _BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
 
 
@@ -71,6 +72,7 @@ class ModuleCalls:
         self._bases: dict[str, list[str]] = {}
         self._functions: dict[str, Key] = {}
         self._answers: dict[Hashable, Any] = {}
+        self._asked: dict[Hashable, bool] = {}  # what is being worked out, and whether it was asked again
         self.definitions: dict[Key, Definition] = {}
         self.top = TopLevel(tree)
         self._classes = self.top.classes
@@ -89,12 +91,40 @@ class ModuleCalls:
                     self.definitions[key] = Definition(key[0], inner, node.name)
                     self._methods.setdefault(node.name, {})[inner.name] = key
 
-    def remembered(self, question: str, about: Hashable, answer: Callable[[], T]) -> T:
-        """`answer()`, worked out once. It has to follow from the module's text and from what the question is about."""
+    def remembered(self, question: str, about: Hashable, answer: Callable[[], T], meanwhile: T | None = None) -> T:
+        """`answer()`, worked out once. It has to follow from the module's text and from what the question is about.
+
+        Where calls go round in a circle, the same is asked again before there is an answer: then it is `meanwhile`, and
+        what follows from that is worked out anew until it is the same.
+        """
         key = (question, about)
+        if key in self._asked:
+            self._asked[key] = True
         if key not in self._answers:
-            self._answers[key] = answer()
+            self._answers[key] = answer() if meanwhile is None else self._in_circle(key, answer, meanwhile)
         return cast("T", self._answers[key])
+
+    def _in_circle(self, key: Hashable, answer: Callable[[], T], meanwhile: T) -> T:
+        self._answers[key], self._asked[key] = meanwhile, False
+        known = len(self._answers)
+        try:
+            for _ in range(_ROUNDS):
+                found = answer()
+                if found == self._answers[key] or not self._asked[key]:
+                    return found
+                self._forget(known)
+                self._answers[key] = found
+        except BaseException:
+            self._forget(known)
+            raise
+        finally:
+            del self._asked[key], self._answers[key]
+        return meanwhile
+
+    def _forget(self, known: int) -> None:
+        """Leave out what was answered later than this many questions: it may follow from an answer that was not one."""
+        for later in list(self._answers)[known:]:
+            del self._answers[later]
 
     @cached_property
     def _attributes(self) -> dict[str, dict[str, str]]:

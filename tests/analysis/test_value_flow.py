@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+from itertools import permutations
+
+import pytest
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.patterns import is_name
@@ -116,3 +119,43 @@ def test_attribute_is_set_by_its_classes_and_by_whoever_may_hold_an_instance() -
         "anything.kept",
         "anything.part.kept",
     }
+
+
+LEADS = {"a": "b", "b": "ac", "c": "bd", "d": "", "e": "a"}
+
+
+def reached(calls: ModuleCalls, name: str, meanwhile: frozenset[str]) -> frozenset[str]:
+    """What a name leads to, as one function asks of those that it calls."""
+
+    def look() -> frozenset[str]:
+        return frozenset().union(LEADS[name], *(reached(calls, each, meanwhile) for each in LEADS[name]))
+
+    return calls.remembered("reached", name, look, meanwhile)
+
+
+@pytest.mark.parametrize("order", list(permutations("abce")))
+def test_answers_in_a_circle_do_not_depend_on_who_was_asked_first(order: tuple[str, ...]) -> None:
+    calls = module()
+    assert [reached(calls, each, frozenset()) for each in order] == [frozenset("abcd")] * 4
+
+
+def test_answer_that_never_settles_is_what_was_taken_for_it() -> None:
+    calls, turns = module(), iter(range(1000))
+
+    def look() -> int:
+        calls.remembered("turns", None, look, -1)
+        return next(turns)
+
+    assert calls.remembered("turns", None, look, -1) == -1
+
+
+def test_answer_is_forgotten_where_a_reason_ends_it() -> None:
+    calls = module()
+
+    def fail() -> int:
+        calls.remembered("fails", None, fail, 1)
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        calls.remembered("fails", None, fail, 1)
+    assert calls.remembered("fails", None, lambda: 2, 1) == 2

@@ -36,9 +36,9 @@ class CertainMemory(ModuleMemory):
 
     unknown: ClassVar[frozenset[str]] = frozenset()
 
-    def remembered(self, question: str, about: Hashable, answer: Callable[[], T]) -> T:
+    def remembered(self, question: str, about: Hashable, answer: Callable[[], T], meanwhile: T | None = None) -> T:
         """Apart from what functions may do."""
-        return super().remembered(f"certain {question}", about, answer)
+        return super().remembered(f"certain {question}", about, answer, meanwhile)
 
     def filled(self, function: Definition) -> list[Link]:
         """Nothing: `y[mask] = x` may be a list that has `x` from there on, and mostly is a tensor."""

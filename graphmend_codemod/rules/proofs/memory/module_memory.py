@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from graphmend_codemod.analysis import aliasing, rearrangements, torch_api
@@ -52,16 +52,15 @@ class ModuleMemory:
 
     site: Site
     calls: ModuleCalls
-    _asked: dict[tuple[str, int, str], set[str]] = field(default_factory=dict)
     assumed: frozenset[str] = frozenset()
     """Functions of the top level whose calls raise, as they are None: these share and write nothing."""
     unknown: ClassVar[frozenset[str]] = frozenset({"self"})
     """What a call writes that leads to the instance, where nothing is known of it."""
 
-    def remembered(self, question: str, about: Hashable, answer: Callable[[], T]) -> T:
+    def remembered(self, question: str, about: Hashable, answer: Callable[[], T], meanwhile: T | None = None) -> T:
         """What the text of a function and the meaning of the names in its module tell, worked out once."""
         scope = self.site.evaluator.scope
-        return self.calls.remembered(question, (about, scope.module, scope.index, self.assumed), answer)
+        return self.calls.remembered(question, (about, scope.module, scope.index, self.assumed), answer, meanwhile)
 
     def writes(self, function: Definition) -> list[tuple[ast.AST, set[str]]]:
         """The nodes that write, with the names, and the functions inside; in the order of a walk."""
@@ -170,12 +169,11 @@ class ModuleMemory:
 
     def written_of(self, function: Definition, root: str = "self") -> set[str]:
         """`self.x` for each attribute of a parameter into whose tensor a function may write, `self` for any."""
-        key = (function.qualname, function.node.lineno, f"attributes of {root}")
-        if key not in self._asked:
-            self._asked[key] = {root}  # what a recursion gets to see
-            written = self._written_at_start(function)
-            self._asked[key] = {name for name in written if name.partition(".")[0] == root}
-        return self._asked[key]
+
+        def look() -> set[str]:
+            return {name for name in self._written_at_start(function) if name.partition(".")[0] == root}
+
+        return self.remembered(f"written of {root}", function, look, {root})
 
     def _effect(self, function: Definition, call: ast.Call) -> Effect:
         """What a call does with memory. A method that nothing is known of is taken for that of a tensor."""
@@ -252,17 +250,17 @@ class ModuleMemory:
 
     def _returned_parameters(self, function: Definition) -> set[str]:
         """Parameters, and `self`, with whose tensors the result of a function may share memory."""
-        key = (function.qualname, function.node.lineno, "returned")
-        if key not in self._asked:
-            names = parameter_names(function.node)
-            self._asked[key] = self._in_recursion(names)
+        names = parameter_names(function.node)
+
+        def look() -> set[str]:
             given = [part for part in walk_scope(function.node) if isinstance(part, (ast.Return, ast.Yield))]
             found = {
                 (part, name) for part in given if part.value is not None for name in self.sources(function, part.value)
             }
             led = self._at_start(function, found) | holders(self, function, {name for _, name in found})
-            self._asked[key] = {name for name in names if meet({name}, led)}
-        return self._asked[key]
+            return {name for name in names if meet({name}, led)}
+
+        return self.remembered("returned parameters", function, look, self._in_recursion(names))
 
     def _at_start(self, function: Definition, found: Collection[tuple[ast.AST, str]]) -> set[str]:
         """What names, as they are at some nodes, may share memory with where a function starts."""
@@ -287,13 +285,13 @@ class ModuleMemory:
 
     def _written_parameters(self, function: Definition) -> set[str]:
         """Parameters into whose tensors a function may write."""
-        key = (function.qualname, function.node.lineno, "written")
-        if key not in self._asked:
-            names = parameter_names(function.node) - {"self"}
-            self._asked[key] = self._in_recursion(names)
+        names = parameter_names(function.node) - {"self"}
+
+        def look() -> set[str]:
             found = self._written_at_start(function)
-            self._asked[key] = {name for name in names if meet({name}, found)}
-        return self._asked[key]
+            return {name for name in names if meet({name}, found)}
+
+        return self.remembered("written parameters", function, look, self._in_recursion(names))
 
     def _in_recursion(self, names: set[str]) -> set[str]:
         """What a function that is being looked at does to its parameters, for those that it calls."""

@@ -73,7 +73,7 @@ class SharedMemory(ModuleMemory):
             if not absent or self.assumed:
                 raise
             # Where one of them is None, its call raises, and nothing behind it runs.
-            replace(self, assumed=absent, _asked={})._demand(function, node, names, replaced, readers)
+            replace(self, assumed=absent)._demand(function, node, names, replaced, readers)
             assert self.absent is not None
             self.absent.update(dict.fromkeys(sorted(absent)))
 
