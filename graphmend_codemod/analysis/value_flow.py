@@ -4,6 +4,7 @@
 here, so that a proof brings nothing but its own question about one expression:
 
 - what may this parameter hold: `given_for`, which has the argument of each call in the module;
+- which names of a function hold it: `names_holding`;
 - who gets what this expression holds: `handed_on`, with the parameters of the callee that do;
 - what does this call give: `returned`, the expressions behind `return`;
 - what may this attribute hold: `stores_of`, wherever in the module it is set, and `put_into`, where it is a list;
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeVar
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
@@ -24,6 +26,7 @@ from graphmend_codemod.analysis.patterns import is_attribute, is_name
 from graphmend_codemod.analysis.scope import walk, walk_scope
 
 T = TypeVar("T", bound=Hashable)
+V = TypeVar("V")
 
 
 class Given(NamedTuple):
@@ -63,6 +66,19 @@ def closure(first: Iterable[T], further: Callable[[T], Iterable[T]], deepest: in
             return
         more = dict.fromkeys(each for one in level for each in further(one))
         level, steps = [each for each in more if each not in found], steps + 1
+
+
+def names_holding(
+    bindings: Iterable[tuple[str, V]], holds: Callable[[V, AbstractSet[str]], bool], first: Iterable[str] = ()
+) -> frozenset[str]:
+    """The names that some bindings give what is meant: `holds` says it of a value, with the names that have it already.
+
+    The `first` of them have it before any binding.
+    """
+    found, pairs = set(first), list(bindings)
+    while more := {name for name, value in pairs if name not in found and holds(value, found)}:
+        found |= more
+    return frozenset(found)
 
 
 def leading_to(calls: ModuleCalls, *functions: Definition) -> list[Definition]:

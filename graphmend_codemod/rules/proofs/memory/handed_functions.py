@@ -22,6 +22,7 @@ from graphmend_codemod.analysis.scope import (
     walk_in_layers,
     walk_scope,
 )
+from graphmend_codemod.analysis.value_flow import closure
 from graphmend_codemod.rules.proofs.memory.given_writes import elements_read
 
 if TYPE_CHECKING:
@@ -150,21 +151,14 @@ def _inner(memory: CertainMemory, function: Definition, node: FunctionNode | ast
             targets = part.targets if isinstance(part, ast.Assign) else [part.target]
             for target in (each.id for each in targets if isinstance(each, ast.Name)):
                 bound.setdefault(target, set()).update(memory.sources(function, part.value))
-    found = {name for part in parts for name in memory.written_by(function, part)}
-    found = _led_to(found, bound)
+    written = {name for part in parts for name in memory.written_by(function, part)}
+    found = set(closure(written, lambda each: bound.get(each.partition(".")[0], ())))
     outside = frozenset(name for name in found if name.partition(".")[0] not in own | bound.keys())
     body = node.body if isinstance(node.body, list) else [node.body]
     spelled = {text for each in body for part in elements_read(each) if (text := dotted(part)) is not None}
     read = frozenset(text for text in spelled if text.partition(".")[0] not in own | bound.keys() and text != "self")
     writes = any(name.partition(".")[0] in own for name in found)
     return Handed(outside, read, writes) if outside or writes or read else None
-
-
-def _led_to(names: set[str], bound: dict[str, set[str]]) -> set[str]:
-    found = set(names)
-    while more := {name for each in found for name in bound.get(each.partition(".")[0], ())} - found:
-        found |= more
-    return found
 
 
 def _named(memory: CertainMemory, function: Definition, node: ast.Name | ast.Attribute) -> Handed | None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Iterable
+from collections.abc import Set as AbstractSet
 from functools import partial
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
 from graphmend_codemod.analysis.patterns import all_given, elements_of, is_name, last_name
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameter_names, walk
+from graphmend_codemod.analysis.value_flow import names_holding
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.own_methods import LOG_METHODS
 from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory
@@ -91,17 +93,12 @@ def _asked_parameters(callee: Definition, marks: Collection[str]) -> frozenset[s
 
 def _holding(function: FunctionNode, meant: Meant) -> Meant:
     """Whether an expression may be one of the objects that are meant, or a container that holds one."""
-    names: set[str] = set()
 
-    def holds(node: ast.expr) -> bool:
+    def holds(node: ast.expr, names: AbstractSet[str]) -> bool:
         return any(meant(each) or dotted(each) in names for each in objects_in(node))
 
-    bindings = [each for node in walk(function) for each in bindings_in(node)]
-    known = -1
-    while known < len(names):
-        known = len(names)
-        names |= {name for name, value in bindings if name not in names and holds(value)}
-    return holds
+    names = names_holding((each for node in walk(function) for each in bindings_in(node)), holds)
+    return partial(holds, names=names)
 
 
 def _own_of(node: ast.AST, marks: Collection[str]) -> list[ast.expr]:

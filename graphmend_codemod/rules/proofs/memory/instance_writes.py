@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -15,6 +16,7 @@ from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.callgraph import Definition
 from graphmend_codemod.analysis.patterns import is_attribute, is_name, last_name
 from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
+from graphmend_codemod.analysis.value_flow import names_holding
 from graphmend_codemod.rules.proofs.logging.own_methods import LOG_METHODS
 from graphmend_codemod.rules.proofs.memory.other_callers import OtherFile
 from graphmend_codemod.rules.proofs.memory.stores import bindings_in, objects_in
@@ -33,7 +35,7 @@ _KEEP_NOTHING = ("builtins.", "math.")
 class _Ways(NamedTuple):
     """The names of a function and the attributes of its class that lead to the instance."""
 
-    names: frozenset[str]
+    names: AbstractSet[str]
     attributes: frozenset[str]
 
     def led(self, site: Site, node: ast.expr) -> bool:
@@ -140,14 +142,12 @@ def _ways(memory: ModuleMemory, function: Definition) -> _Ways:
 
     def look() -> _Ways:
         held = memory.remembered("holding the instance", function.owner, lambda: _attributes(memory, function))
-        ways = _Ways(frozenset({"self"}), held)
-        bindings = [each for node in walk(function.node) for each in bindings_in(node)]
-        while (
-            more := {name for name, value in bindings if name.isidentifier() and ways.led(memory.site, value)}
-            - ways.names
-        ):
-            ways = ways._replace(names=ways.names | more)
-        return ways
+        bindings = (each for node in walk(function.node) for each in bindings_in(node) if each[0].isidentifier())
+
+        def holds(value: ast.expr, names: AbstractSet[str]) -> bool:
+            return _Ways(names, held).led(memory.site, value)
+
+        return _Ways(names_holding(bindings, holds, {"self"}), held)
 
     return memory.remembered("ways to the instance", function.key, look)
 

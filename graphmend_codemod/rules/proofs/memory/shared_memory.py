@@ -24,6 +24,7 @@ from graphmend_codemod.analysis.patterns import (
 )
 from graphmend_codemod.analysis.scope import SCOPES, defaults_of, parameter_names, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.value_flow import names_holding
 from graphmend_codemod.project.index.facts import Home
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -266,19 +267,16 @@ class SharedMemory(ModuleMemory):
             todo += [each for each in fresh if name in self.sources(function, each.value)]
         return found
 
-    def _renamed(self, function: Definition, names: set[str]) -> set[str]:
+    def _renamed(self, function: Definition, names: set[str]) -> frozenset[str]:
         """Some names with those that a plain `z = y` gives what they hold, wherever it stands."""
-        found = set(names)
-        pairs = [
-            (part.value.id, target.id)
+        pairs = (
+            (target.id, part.value.id)
             for part, _ in self.stores(function)
             if isinstance(part, ast.Assign) and isinstance(part.value, ast.Name)
             for target in part.targets
             if isinstance(target, ast.Name)
-        ]
-        while more := {target for name, target in pairs if name in found} - found:
-            found |= more
-        return found
+        )
+        return names_holding(pairs, lambda name, found: name in found, names)
 
     def demand_no_write_above(self, function: Definition, *, known_alone: bool = False) -> None:
         """The same for callers of a function that returns the product, or what it would have multiplied.

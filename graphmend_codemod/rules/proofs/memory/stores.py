@@ -11,7 +11,7 @@ from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.iterated import in_step
 from graphmend_codemod.analysis.patterns import all_given, last_name, owner_of
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
-from graphmend_codemod.analysis.value_flow import run_by
+from graphmend_codemod.analysis.value_flow import names_holding, run_by
 from graphmend_codemod.rules.framework.site import TORCH_NAMES
 
 if TYPE_CHECKING:
@@ -87,17 +87,14 @@ def _targets(store: ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For | ast.A
 
 def sequences(function: Definition) -> frozenset[str]:
     """Names that may hold a list or a tuple."""
-    stores = [
+    stores = (
         (target.id, part.value)
         for part in walk_scope(function.node)
         if isinstance(part, (ast.Assign, ast.AugAssign))
         for target in (part.targets if isinstance(part, ast.Assign) else [part.target])
         if isinstance(target, ast.Name)
-    ]
-    found: set[str] = set()
-    while more := {name for name, value in stores if name not in found and aliasing.is_sequence(value, found)}:
-        found |= more
-    return frozenset(found)
+    )
+    return names_holding(stores, aliasing.is_sequence)
 
 
 def meet(names: Collection[str], others: Collection[str]) -> bool:

@@ -80,18 +80,20 @@ class ListChanges:
                 return True
             if root in whole | parts and called.attr.endswith("_") and not called.attr.endswith("__"):
                 return True
-        given = {_root(each) for part in all_given(call) for each in _held(part, self._resolve)}
         if self._only_reads(call):
             return False
-        handed = handed_on(self._calls, function, call, lambda value: _root(value) in whole)
+
+        def holds(value: ast.expr) -> bool:
+            return not whole.isdisjoint(_root(each) for each in _held(value, self._resolve))
+
+        handed = handed_on(self._calls, function, call, holds)
         if handed is None:
-            return not given.isdisjoint(whole)
+            return any(map(holds, all_given(call)))
         if levels == 0:
             return True
         callee, bound = handed
-        hidden = not given.isdisjoint(whole) and not bound
         first, last = callee.node.lineno - 1, callee.node.end_lineno or 0
-        return hidden or self._changes(callee, set(bound), first, last, levels - 1) is not None
+        return self._changes(callee, set(bound), first, last, levels - 1) is not None
 
     def _only_reads(self, call: ast.Call) -> bool:
         """True for builtins that read, functions of torch, and methods that only tensors have."""
@@ -161,6 +163,9 @@ def _held(value: ast.expr, resolve: Resolve) -> Iterator[ast.expr]:
     """The expressions whose object an assigned value is or holds."""
     if isinstance(value, (ast.Tuple, ast.List)):
         for each in value.elts:
+            yield from _held(each, resolve)
+    elif isinstance(value, ast.Dict):
+        for each in value.values:
             yield from _held(each, resolve)
     elif isinstance(value, ast.IfExp):
         yield from (*_held(value.body, resolve), *_held(value.orelse, resolve))

@@ -21,7 +21,7 @@ from graphmend_codemod.analysis.patterns import (
 )
 from graphmend_codemod.analysis.scope import dotted, parameters, walk
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.analysis.value_flow import handed_on
+from graphmend_codemod.analysis.value_flow import handed_on, names_holding
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.laid_out_anew import why_laid_out
 from graphmend_codemod.rules.proofs.outlining.unknown_counts import Rows, rows_of, sizes_in
@@ -90,11 +90,8 @@ class _AskedValues:
         bound = [pair for node in inside for pair in _bindings(node)]
         first = [target for target, value in bound if any(id(part) in self._nodes for part in walk(value))]
         self._bound |= {name for target in first for name in _held(target)}
-        while True:
-            more = {name for target, value in bound if self._carries(function, value, names) for name in _held(target)}
-            if more <= names:
-                break
-            names |= more
+        given = ((name, value) for target, value in bound for name in _held(target))
+        names = names_holding(given, lambda value, known: self._carries(function, value, frozenset(known)), names)
         headers, returns = {id(part) for node in inside for each in deciding(node) for part in walk(each)}, False
         for node in inside:
             if not (

@@ -1,0 +1,103 @@
+"""What a function gathers in `*rest` and `**words`, and gets behind a star, is followed like any other argument."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.fixes import fixed
+
+SELECT = """
+import torch
+from torch import nn
+
+
+{helper}
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        y = x.tanh()
+        z = y
+        if y.sum() > 0:
+            z = y * 2
+        {call}
+        return y + z
+"""
+
+
+@pytest.mark.parametrize(
+    ("helper", "call"),
+    [
+        ("def grow(**parts):\n    parts['z'].add_(1)", "grow(z=z)"),
+        ("def grow(first, **parts):\n    parts['z'].add_(1)", "grow(x, z=z)"),
+        ("def grow(first, *parts):\n    parts[0].add_(1)", "grow(x, z)"),
+        ("def grow(first, *parts):\n    parts[0].add_(1)", "grow(*(x, z))"),
+        ("def grow(first, part=None):\n    part.add_(1)", "grow(x, **{'part': z})"),
+        ("def tell(part, *, other):\n    return part is other", "x = x * tell(y, other=z)"),
+        ("def tell(*parts):\n    return parts[0] is parts[1]", "x = x * tell(y, z)"),
+        ("def tell(**parts):\n    return parts['a'] is parts['b']", "x = x * tell(a=y, b=z)"),
+    ],
+)
+def test_a_select_is_refused_where_a_function_would_tell(helper: str, call: str) -> None:
+    source = SELECT.format(helper=helper, call=call)
+    assert fixed(source)[0] == source
+
+
+LISTS = """
+import torch
+from torch import nn
+
+
+{helper}
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        counts = [1, x.shape[0] - 1]
+        lengths = torch.tensor(counts)
+        {call}
+        return torch.cat(x.split(lengths.tolist())[::-1])
+"""
+
+
+@pytest.mark.parametrize(
+    ("helper", "call"),
+    [
+        ("def turn(**lists):\n    lists['counts'].reverse()", "turn(counts=counts)"),
+        ("def turn(other, *lists):\n    lists[0].reverse()", "turn(x, counts)"),
+        ("def turn(other, counts):\n    counts.reverse()", "turn(counts, *[counts])"),
+        ("def turn(other, counts):\n    counts.reverse()", "turn(x, **{'counts': counts})"),
+    ],
+)
+def test_a_list_that_a_function_may_change_is_copied_before(helper: str, call: str) -> None:
+    after, _ = fixed(LISTS.format(helper=helper, call=call))
+    assert "x.split(counts)" not in after
+
+
+NUMBERS = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    {part}
+
+    def forward(self, x: torch.Tensor, t: torch.Tensor):
+        n = int(t.max())
+        return {call} + x.sum()
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "call"),
+    [
+        ("def part(self, x, **words):\n        return x.new_zeros(words['n'] or 1)", "self.part(x, n=n)"),
+        ("def part(self, x, **words):\n        return x.new_zeros(1 if words['n'] else 2)", "self.part(x, n=n)"),
+        ("def part(self, x, *rest):\n        return x.new_zeros(1 if rest[0] else 2)", "self.part(x, n)"),
+        ("def part(self, x, n):\n        return x.new_zeros(n or 1)", "self.part(x, **{'n': n})"),
+        ("def part(self, x, n):\n        return x.new_zeros(n or 1)", "Model.part(self, x, n)"),
+    ],
+)
+def test_a_number_that_a_function_asks_for_is_read_as_before(part: str, call: str) -> None:
+    source = NUMBERS.format(part=part, call=call)
+    assert fixed(source, opaque=True, select=("GM802",))[0] == source
