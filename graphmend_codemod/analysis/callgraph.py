@@ -318,14 +318,17 @@ class ModuleCalls:
     def _calls_of_layers(self) -> dict[Key, list[tuple[Definition, ast.Call]]]:
         """For the `forward` of each class the calls of attributes that may hold a layer of it."""
         found: dict[Key, list[tuple[Definition, ast.Call]]] = {}
-        for caller in self.definitions.values():
-            if not caller.owner:
-                continue
-            for call in (each for each in walk_scope(caller.node) if isinstance(each, ast.Call)):
-                if (held := self.held(caller, call)) is not None:
-                    for key in self._forwards(caller.owner, held):
-                        found.setdefault(key, []).append((caller, call))
+        for caller, call in self.all_calls:
+            if caller.owner and (held := self.held(caller, call)) is not None:
+                for key in self._forwards(caller.owner, held):
+                    found.setdefault(key, []).append((caller, call))
         return found
+
+    @cached_property
+    def all_calls(self) -> list[tuple[Definition, ast.Call]]:
+        """The calls in the functions and methods of the module, whatever they run."""
+        every = ((caller, part) for caller in self.definitions.values() for part in walk_scope(caller.node))
+        return [(caller, part) for caller, part in every if isinstance(part, ast.Call)]
 
     def held(self, caller: Definition, call: ast.Call) -> str | None:
         """The attribute of its instance that a function calls, or an element of which; None if it calls none."""

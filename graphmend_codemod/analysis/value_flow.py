@@ -4,7 +4,7 @@
 here, so that a proof brings nothing but its own question about one expression:
 
 - what may this parameter hold: `given_for`, which has the argument of each call in the module;
-- which names of a function hold it: `names_holding`;
+- which names of a function hold it: `names_holding` of its `bindings_in`, containers among them;
 - who gets what this expression holds: `handed_on`, with the parameters of the callee that do;
 - what does this call give: `returned`, the expressions behind `return`;
 - what may this attribute hold: `stores_of`, wherever in the module it is set, and `put_into`, where it is a list;
@@ -22,8 +22,8 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeVar
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.patterns import is_attribute, is_name
-from graphmend_codemod.analysis.scope import walk, walk_scope
+from graphmend_codemod.analysis.patterns import all_given, is_attribute, is_name, last_name
+from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 
 T = TypeVar("T", bound=Hashable)
 V = TypeVar("V")
@@ -173,3 +173,55 @@ def put_into(calls: ModuleCalls, owners: Container[str], attribute: str | None) 
         written = [each.value for each in targets if isinstance(each, ast.Subscript)]
         if any(map(held, [called.value] if isinstance(called, ast.Attribute) else written)):
             yield node  # type: ignore[misc]
+
+
+# Which names and containers hold an object itself
+
+_HAND_ON = frozenset("copy dict enumerate get items iter list next pop popitem reversed set tuple values zip".split())
+_PUTS = frozenset("add append appendleft extend insert setdefault update".split())
+_DISPLAYS = (
+    ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.ListComp,
+    ast.GeneratorExp, ast.SetComp, ast.keyword,
+)  # fmt: skip
+
+
+def bindings_in(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """The names that a node binds to what an expression holds, and the lists that it puts it into."""
+    pairs: list[tuple[ast.expr, ast.expr]] = []
+    if isinstance(node, ast.Assign):
+        pairs = [(target, node.value) for target in node.targets]
+    elif isinstance(node, (ast.NamedExpr, ast.AugAssign)):
+        pairs = [(node.target, node.value)]
+    elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
+        pairs = [(node.target, node.iter)]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PUTS:
+        pairs = [(node.func.value, each) for each in all_given(node)]
+    for target, value in pairs:
+        for each in objects_in(target):
+            if (name := dotted(each)) is not None:
+                yield name, value
+
+
+def objects_in(node: ast.expr) -> Iterator[ast.expr]:
+    """The expressions whose objects another one is or has in it: `a` and `b` for `[a, (b, c + d)]`."""
+    todo: list[ast.AST] = [node]
+    for each in todo:
+        if isinstance(each, ast.Call):
+            yield each
+            handed = last_name(each.func) in _HAND_ON
+            todo += (
+                [*all_given(each), *([each.func.value] if isinstance(each.func, ast.Attribute) else [])]
+                if handed
+                else []
+            )
+        elif isinstance(each, ast.Subscript):
+            yield each
+            todo.append(each.value)
+        elif isinstance(each, _DISPLAYS) or (isinstance(each, ast.BinOp) and _is_list(each.left, each.right)):
+            todo += [part for part in ast.iter_child_nodes(each) if isinstance(part, (ast.expr, ast.keyword))]
+        elif isinstance(each, ast.expr):
+            yield each
+
+
+def _is_list(*nodes: ast.expr) -> bool:
+    return any(isinstance(each, (ast.List, ast.Tuple)) for each in nodes)

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.calls import keyword
-from graphmend_codemod.analysis.patterns import is_name, is_size, only_target, same
-from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import is_size, same, values_assigned
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.analysis.values import INT64, ValueKind
 from graphmend_codemod.rules.framework.edits import two_paths
@@ -87,7 +87,7 @@ def _counted(site: Site, name: str) -> bool:
     """True when a method that counts in a tensor may have given the name its value."""
     function = site.evaluator.scope.node
     index = site.evaluator.scope.index
-    for value in _given(function, name):
+    for value in values_assigned(function, name):
         for call in [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]:
             if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
                 continue
@@ -102,13 +102,6 @@ def _counted(site: Site, name: str) -> bool:
     return False
 
 
-def _given(function: ast.AST, name: str) -> Iterator[ast.expr]:
-    for part in walk_scope(function):
-        target = only_target(part)
-        if is_name(target, name):
-            yield part.value  # type: ignore[attr-defined]
-
-
 def _classes(site: Site, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> Iterator[str]:
     """Classes that a local name may be an instance of: those that it is annotated with, and those that are made."""
     arguments = function.args
@@ -117,6 +110,6 @@ def _classes(site: Site, function: ast.FunctionDef | ast.AsyncFunctionDef, name:
             for part in walk_in_layers(argument.annotation):
                 if isinstance(part, (ast.Name, ast.Attribute)) and (found := site.resolve_global(part)) is not None:
                     yield found
-    for value in _given(function, name):
+    for value in values_assigned(function, name):
         if isinstance(value, ast.Call) and (found := site.resolve(value.func)) is not None:
             yield found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from graphmend_codemod.analysis.patterns import is_name, item_of, listed
+from graphmend_codemod.analysis.patterns import is_name, item_of, listed, values_assigned
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.rules.framework.site import Site
 
@@ -38,12 +38,7 @@ def is_draw(site: Site, node: ast.expr) -> bool:
 
 def is_drawn_in_graph(site: Site, node: ast.expr) -> bool:
     """True for a name that holds what an operator lets NumPy draw where compiled, as an array without dimensions."""
-    made = [
-        each.value
-        for each in walk_scope(site.evaluator.scope.node)
-        if isinstance(each, ast.Assign) and any(is_name(target, getattr(node, "id", "")) for target in each.targets)
-    ]
-    return isinstance(node, ast.Name) and _drawn_in_graph(site, made)
+    return isinstance(node, ast.Name) and _drawn_in_graph(site, values_assigned(site.evaluator.scope.node, node.id))
 
 
 def _drawn_in_graph(site: Site, values: Sequence[ast.expr]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis.aliasing import FRESH, of_operator, operands
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.gradients import set_by_statement
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, mentions, reads_name, rebinds
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, mentions, reads_name, rebinds, values_assigned
 from graphmend_codemod.analysis.scope import dotted, parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
@@ -190,8 +190,8 @@ def _tensors(site: Site, call: ast.Call) -> Iterator[ast.expr]:
 def _assigned_once(site: Site, name: ast.Name) -> ast.expr | None:
     """The `x.device` of a parameter `x`, where `device = x.device` binds the name, and `x` stays bound."""
     scope, nodes = site.evaluator.scope.node, list(walk_scope(site.evaluator.scope.node))
-    bound = [each for each in nodes if isinstance(each, ast.Assign) and any(is_name(t, name.id) for t in each.targets)]
-    value = bound[0].value if len(bound) == 1 else None
+    bound = values_assigned(scope, name.id)
+    value = bound[0] if len(bound) == 1 else None
     owner = value.value if isinstance(value, ast.Attribute) else None
     if not isinstance(owner, ast.Name) or all(each.arg != owner.id for each in parameters(scope)):
         return None

@@ -19,6 +19,7 @@ from graphmend_codemod.analysis.patterns import (
 )
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.value_flow import closure
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import before_if, under
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -166,7 +167,7 @@ class PreparedMask:
             if each in seen or each == home:
                 continue
             seen.add(each)
-            makers = [(by, call) for by, call in self._constructions(each) if self._leads_home(by.owner, set())]
+            makers = [(by, call) for by, call in self._constructions(each) if self._leads_home(by.owner)]
             if not makers or (each == owner and not self._keeps_configuration(each)):
                 raise reason
             for by, call in makers:
@@ -178,19 +179,12 @@ class PreparedMask:
                     raise reason
                 todo.append(by.owner)
 
-    def _leads_home(self, owner: str, seen: set[str]) -> bool:
-        if owner == self.function.owner:
-            return True
-        if owner in seen or not owner:
-            return False
-        seen.add(owner)
-        return any(self._leads_home(by.owner, seen) for by, _ in self._constructions(owner))
+    def _leads_home(self, owner: str) -> bool:
+        makers = closure([owner], lambda each: (by.owner for by, _ in self._constructions(each) if by.owner))
+        return self.function.owner in makers
 
     def _constructions(self, owner: str) -> Iterator[tuple[Definition, ast.Call]]:
-        for function in self.calls.definitions.values():
-            for node in walk_scope(function.node):
-                if isinstance(node, ast.Call) and is_name(node.func, owner):
-                    yield function, node
+        return ((by, call) for by, call in self.calls.all_calls if is_name(call.func, owner))
 
     def _keeps_configuration(self, owner: str) -> bool:
         """True where the constructor says `self.config = config`, or leaves that to transformers' base class."""

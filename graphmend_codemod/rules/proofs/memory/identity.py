@@ -15,11 +15,10 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
 from graphmend_codemod.analysis.patterns import all_given, elements_of, is_name, last_name
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameter_names, walk
-from graphmend_codemod.analysis.value_flow import names_holding
+from graphmend_codemod.analysis.value_flow import bindings_in, names_holding, objects_in
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.own_methods import LOG_METHODS
 from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory
-from graphmend_codemod.rules.proofs.memory.stores import bindings_in, objects_in
 
 _SHOWS_MEMORY = frozenset({"data_ptr", "untyped_storage", "storage", "is_set_to"})
 _OF_TWO = frozenset({"id", "is_", "is_not"})

@@ -16,10 +16,9 @@ from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.callgraph import Definition
 from graphmend_codemod.analysis.patterns import is_attribute, is_name, last_name
 from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
-from graphmend_codemod.analysis.value_flow import names_holding
+from graphmend_codemod.analysis.value_flow import bindings_in, names_holding, objects_in
 from graphmend_codemod.rules.proofs.logging.own_methods import LOG_METHODS
 from graphmend_codemod.rules.proofs.memory.other_callers import OtherFile
-from graphmend_codemod.rules.proofs.memory.stores import bindings_in, objects_in
 from graphmend_codemod.rules.proofs.untraced.other_files import calls_of, constructor, defined
 
 if TYPE_CHECKING:

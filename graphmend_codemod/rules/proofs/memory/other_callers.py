@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.gradients import set_by_statement
-from graphmend_codemod.analysis.scope import dotted, walk_scope
+from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.values import UNKNOWN, Value
 from graphmend_codemod.core.source import SourceError, parse_text
 from graphmend_codemod.project.index.facts import Home, IndexView
@@ -68,11 +68,7 @@ def callers(
     """The other files that write in place, with their calls of a function at the top level of its module."""
     for home in index.writing_callers(qualified):
         calls, file = calls_of(home.text), OtherFile(home, index)
-        found = [
-            (caller, part)
-            for caller in (calls.definitions.values() if calls is not None else ())
-            for part in walk_scope(caller.node)
-            if isinstance(part, ast.Call) and file.resolve_global(part.func) == qualified
-        ]
+        every = calls.all_calls if calls is not None else ()
+        found = [each for each in every if file.resolve_global(each[1].func) == qualified]
         if found and calls is not None:
             yield file, calls, found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.iterated import in_step
-from graphmend_codemod.analysis.patterns import all_given, last_name, owner_of
+from graphmend_codemod.analysis.patterns import owner_of
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.value_flow import names_holding, run_by
 from graphmend_codemod.rules.framework.site import TORCH_NAMES
@@ -163,55 +163,3 @@ def unknown_call(call: ast.Call) -> Effect:
     """All that is given may be written and shared; what is called may hand out memory that it has."""
     given = aliasing.operands(call)
     return Effect((call.func, *given), given, given, random=True, known=False)
-
-
-# What holds an object itself: names, and containers
-
-_HAND_ON = frozenset("copy dict enumerate get items iter list next pop popitem reversed set tuple values zip".split())
-_PUTS = frozenset("add append appendleft extend insert setdefault update".split())
-_DISPLAYS = (
-    ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.ListComp,
-    ast.GeneratorExp, ast.SetComp, ast.keyword,
-)  # fmt: skip
-
-
-def bindings_in(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """The names that a node binds to what an expression holds, and the lists that it puts it into."""
-    pairs: list[tuple[ast.expr, ast.expr]] = []
-    if isinstance(node, ast.Assign):
-        pairs = [(target, node.value) for target in node.targets]
-    elif isinstance(node, (ast.NamedExpr, ast.AugAssign)):
-        pairs = [(node.target, node.value)]
-    elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
-        pairs = [(node.target, node.iter)]
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PUTS:
-        pairs = [(node.func.value, each) for each in all_given(node)]
-    for target, value in pairs:
-        for each in objects_in(target):
-            if (name := dotted(each)) is not None:
-                yield name, value
-
-
-def objects_in(node: ast.expr) -> Iterator[ast.expr]:
-    """The expressions whose objects another one is or has in it: `a` and `b` for `[a, (b, c + d)]`."""
-    todo: list[ast.AST] = [node]
-    for each in todo:
-        if isinstance(each, ast.Call):
-            yield each
-            handed = last_name(each.func) in _HAND_ON
-            todo += (
-                [*all_given(each), *([each.func.value] if isinstance(each.func, ast.Attribute) else [])]
-                if handed
-                else []
-            )
-        elif isinstance(each, ast.Subscript):
-            yield each
-            todo.append(each.value)
-        elif isinstance(each, _DISPLAYS) or (isinstance(each, ast.BinOp) and _is_list(each.left, each.right)):
-            todo += [part for part in ast.iter_child_nodes(each) if isinstance(part, (ast.expr, ast.keyword))]
-        elif isinstance(each, ast.expr):
-            yield each
-
-
-def _is_list(*nodes: ast.expr) -> bool:
-    return any(isinstance(each, (ast.List, ast.Tuple)) for each in nodes)

@@ -6,8 +6,13 @@ import ast
 from collections.abc import Collection
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import all_given, elements_of, is_name, last_name, owner_of, stores_name
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.patterns import (
+    all_given,
+    elements_of,
+    last_name,
+    owner_of,
+    values_given,
+)
 from graphmend_codemod.rules.framework.site import Site
 
 _KEEP = torch_api.SAME_ANY_DTYPE | torch_api.SAME_IF_FLOATING | frozenset(torch_api.CASTS) | {"to"}
@@ -63,14 +68,8 @@ class RowsInFront:
         if name in self._followed:  # `rows = rows * 2`
             return None
         self._followed.add(name)
-        scope = self._site.evaluator.scope
-        bound = [part for part in walk_scope(scope.node) if stores_name(part, name)]
-        assigned = [
-            part.value
-            for part in walk_scope(scope.node)
-            if isinstance(part, ast.Assign) and len(part.targets) == 1 and is_name(part.targets[0], name)
-        ]
-        return assigned[0] if len(bound) == len(assigned) == 1 else None
+        values = values_given(self._site.evaluator.scope.node, name)
+        return values[0] if len(values) == 1 else None
 
     def _is_python(self, node: ast.expr) -> bool:
         return self._site.value(node).is_python

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator
 from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.analysis.patterns import (
     all_given,
-    assigned_pairs,
     elements_of,
     is_attribute,
     is_name,
@@ -21,7 +20,7 @@ from graphmend_codemod.analysis.patterns import (
 )
 from graphmend_codemod.analysis.scope import dotted, parameters, walk
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.analysis.value_flow import handed_on, names_holding
+from graphmend_codemod.analysis.value_flow import bindings_in, handed_on, names_holding
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.laid_out_anew import why_laid_out
 from graphmend_codemod.rules.proofs.outlining.unknown_counts import Rows, rows_of, sizes_in
@@ -32,7 +31,6 @@ _FROM_CONTAINERS = frozenset({"get", "items", "pop", "values"})
 _IDENTITY = (ast.Is, ast.IsNot)
 _LOOKS_UP = frozenset({"count", "get", "index", "pop", "remove", "setdefault"})
 _TRUTHS = frozenset({"all", "any", "filter", "partial"})
-_INTO_CONTAINERS = frozenset({"add", "append", "extend", "insert", "setdefault", "update"})
 _OF_TYPES = frozenset({"callable", "hasattr", "id", "isinstance", "issubclass", "type"})
 _NUMBERS = frozenset("abs dict divmod enumerate int list max min range reversed round sorted sum tuple zip".split())
 _PARTS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Tuple, ast.List, ast.Starred, ast.NamedExpr)
@@ -87,11 +85,9 @@ class _AskedValues:
             return self._returns[key]
         self._returns[key] = True  # what a function that calls itself gets to see
         inside = list(walk(function.node))
-        bound = [pair for node in inside for pair in _bindings(node)]
-        first = [target for target, value in bound if any(id(part) in self._nodes for part in walk(value))]
-        self._bound |= {name for target in first for name in _held(target)}
-        given = ((name, value) for target, value in bound for name in _held(target))
-        names = names_holding(given, lambda value, known: self._carries(function, value, frozenset(known)), names)
+        bound = [pair for node in inside for pair in bindings_in(node)]
+        self._bound |= {name for name, value in bound if any(id(part) in self._nodes for part in walk(value))}
+        names = names_holding(bound, lambda value, known: self._carries(function, value, frozenset(known)), names)
         headers, returns = {id(part) for node in inside for each in deciding(node) for part in walk(each)}, False
         for node in inside:
             if not (
@@ -308,27 +304,6 @@ class _AskedTruth(_AskedValues):
         named = {part.id for part in parts if isinstance(part, ast.Name)}
         known = not named.isdisjoint(self._first) and self._is_own(function)
         return known and any(id(part) in self._nodes for part in parts)
-
-
-def _bindings(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Targets with what an assignment or a loop gives them, and lists with what is put into them."""
-    yield from assigned_pairs(node)
-    if isinstance(node, (ast.For, ast.comprehension)):
-        yield node.target, node.iter
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _INTO_CONTAINERS:
-        yield from ((node.func.value, each) for each in all_given(node))
-
-
-def _held(target: ast.expr) -> Iterator[str]:
-    """The names that a target binds, and the dict or list that it puts something into."""
-    if isinstance(target, ast.Name):
-        yield target.id
-    elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
-        yield target.value.id
-    elif isinstance(target, (ast.Tuple, ast.List, ast.Starred)):
-        for each in ast.iter_child_nodes(target):
-            if isinstance(each, ast.expr):
-                yield from _held(each)
 
 
 def deciding(node: ast.AST) -> list[ast.expr]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.patterns import last_name
-from graphmend_codemod.analysis.scope import dotted, walk_scope
+from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.project.index.facts import ClassFacts, Home, IndexView
 
 if TYPE_CHECKING:
@@ -79,15 +79,9 @@ def constructions(calls: ModuleCalls, name: str) -> Iterator[tuple[Definition, a
 
 
 def _named(calls: ModuleCalls, name: str) -> list[tuple[Definition, ast.Call]]:
-    def look() -> list[tuple[Definition, ast.Call]]:
-        return [
-            (caller, each)
-            for caller in calls.definitions.values()
-            for each in walk_scope(caller.node)
-            if isinstance(each, ast.Call) and last_name(each.func) == name
-        ]
-
-    return calls.remembered("named", name, look)
+    return calls.remembered(
+        "named", name, lambda: [each for each in calls.all_calls if last_name(each[1].func) == name]
+    )
 
 
 def method_of(index: IndexView, facts: ClassFacts | None, attributes: list[str]) -> str | None:
