@@ -302,28 +302,6 @@ class ModuleCalls:
         """The calls of a function: by whom, and the call itself."""
         return self.remembered("callers", function.key, lambda: list(self._find_callers(function.key)))
 
-    def possible_callers(self, function: Definition) -> list[tuple[Definition, ast.Call]]:
-        """The same, and calls of attributes that may hold a layer whose `forward` it is, or one of another class."""
-        key = function.key
-        return self.remembered("possible callers", key, lambda: list(self._find_possible_callers(function, key)))
-
-    def _find_possible_callers(self, function: Definition, key: Key) -> Iterator[tuple[Definition, ast.Call]]:
-        yield from (known := self.callers(function))
-        if function.owner and function.node.name == "forward":
-            for caller, call in self._calls_of_layers.get(key, ()):
-                if not any(call is each for _, each in known):
-                    yield caller, call
-
-    @cached_property
-    def _calls_of_layers(self) -> dict[Key, list[tuple[Definition, ast.Call]]]:
-        """For the `forward` of each class the calls of attributes that may hold a layer of it."""
-        found: dict[Key, list[tuple[Definition, ast.Call]]] = {}
-        for caller, call in self.all_calls:
-            if caller.owner and (held := self.held(caller, call)) is not None:
-                for key in self._forwards(caller.owner, held):
-                    found.setdefault(key, []).append((caller, call))
-        return found
-
     @cached_property
     def all_calls(self) -> list[tuple[Definition, ast.Call]]:
         """The calls in the functions and methods of the module, whatever they run."""
@@ -338,12 +316,6 @@ class ModuleCalls:
         while isinstance(held, ast.Subscript):
             held = held.value
         return _own_name(held)
-
-    def _forwards(self, owner: str, attribute: str) -> set[Key]:
-        """The `forward` of each class of the module of which an attribute may hold a layer."""
-        made = (name for value in self.assigned(owner, attribute) for name in self._made(value))
-        methods = (self.method(name, "forward") for name in made)
-        return self.remembered("forwards", (owner, attribute), lambda: {each for each in methods if each is not None})
 
 
 def _statements(root: ast.stmt, *, nested: bool = True) -> Iterator[ast.AST]:

@@ -8,7 +8,7 @@ here, so that a proof brings nothing but its own question about one expression:
 - who gets what this expression holds: `handed_on`, with the parameters of the callee that do;
 - what does this call give: `returned`, the expressions behind `return`;
 - what may this attribute hold: `stores_of`, wherever in the module it is set, and `put_into`, where it is a list;
-- what else runs before or after it: `leading_to` and `run_by`, the callers and callees, directly or not.
+- what else runs before or after it: `possible_callers`, layers of lists among them, `leading_to` and `run_by`.
 
 `closure` is the one walk that comes to an end where calls go round in circles. Where a question is asked of a function
 and of those that it calls, `ModuleCalls.remembered` takes what a circle gets to see, as `meanwhile`.
@@ -19,11 +19,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import NamedTuple, TypeVar
 
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.patterns import all_given, is_attribute, is_name, last_name
-from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
+from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls
+from graphmend_codemod.analysis.patterns import all_given, is_attribute, is_name, last_name, names_called
+from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers, walk_scope
 
 T = TypeVar("T", bound=Hashable)
 V = TypeVar("V")
@@ -83,7 +84,7 @@ def names_holding(
 
 def leading_to(calls: ModuleCalls, *functions: Definition) -> list[Definition]:
     """Some functions, and those of the module that may call them, directly or not."""
-    return list(closure(functions, lambda each: (caller for caller, _ in calls.possible_callers(each))))
+    return list(closure(functions, lambda each: (caller for caller, _ in possible_callers(calls, each))))
 
 
 def run_by(
@@ -157,22 +158,57 @@ def _attribute_stores(tree: ast.Module) -> dict[str, list[Store]]:
     return found
 
 
-def put_into(calls: ModuleCalls, owners: Container[str], attribute: str | None) -> Iterator[ast.Call | ast.Assign]:
+def put_into(calls: ModuleCalls, owners: Container[str], attribute: str) -> list[ast.Call | ast.Assign]:
     """The calls `self.parts.append(part)` and statements `self.parts[0] = part` of methods of some classes.
 
-    Without `attribute`, those of the instance itself: `self.append(part)`.
+    An empty `attribute` stands for the instance itself: `self.append(part)`.
     """
+    found = calls.remembered("puts", None, lambda: _puts(calls)).get(attribute, [])
+    return [node for owner, node in found if owner in owners]
 
-    def held(node: ast.expr) -> bool:
-        return is_name(node, "self") if attribute is None else is_attribute(node, "self", attribute)
 
-    methods = (each.node for each in calls.definitions.values() if each.owner in owners)
-    for node in (part for method in methods for part in walk(method)):
-        called = node.func if isinstance(node, ast.Call) else None
-        targets = node.targets if isinstance(node, ast.Assign) else []
-        written = [each.value for each in targets if isinstance(each, ast.Subscript)]
-        if any(map(held, [called.value] if isinstance(called, ast.Attribute) else written)):
-            yield node  # type: ignore[misc]
+def _puts(calls: ModuleCalls) -> dict[str, list[tuple[str, ast.Call | ast.Assign]]]:
+    found: dict[str, list[tuple[str, ast.Call | ast.Assign]]] = {}
+    for owner, node in ((each.owner, part) for each in calls.definitions.values() for part in walk(each.node)):
+        if isinstance(node, ast.Call):
+            holders = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        elif isinstance(node, ast.Assign):
+            holders = [each.value for each in node.targets if isinstance(each, ast.Subscript)]
+        else:
+            continue
+        for each in holders:
+            if is_name(each, "self") or is_attribute(each, "self"):
+                found.setdefault(getattr(each, "attr", ""), []).append((owner, node))
+    return found
+
+
+def possible_callers(calls: ModuleCalls, function: Definition) -> list[tuple[Definition, ast.Call]]:
+    """The calls of a function, and those of attributes that may hold a layer whose `forward` it is, among others."""
+    known = calls.callers(function)
+    layers = calls.remembered("calls of layers", None, lambda: _calls_of_layers(calls)).get(function.key, ())
+    return [*known, *(each for each in layers if all(each[1] is not call for _, call in known))]
+
+
+def _calls_of_layers(calls: ModuleCalls) -> dict[Key, list[tuple[Definition, ast.Call]]]:
+    """For the `forward` of each class the calls of attributes that may hold a layer of it."""
+    found: dict[Key, list[tuple[Definition, ast.Call]]] = {}
+    for caller, call in calls.all_calls:
+        if caller.owner and (held := calls.held(caller, call)) is not None:
+            about = (caller.owner, held)
+            for key in calls.remembered("forwards", about, partial(_forwards, calls, caller.owner, held)):
+                found.setdefault(key, []).append((caller, call))
+    return found
+
+
+def _forwards(calls: ModuleCalls, owner: str, attribute: str) -> set[Key]:
+    """The `forward` of each class of the module of which an attribute may hold a layer, alone or among others."""
+    values = [each.value for each in stores_of(calls, owner, attribute) if each.value is not None]
+    family = {each.owner for each in calls.definitions.values() if calls.related(each.owner, owner)}
+    for each in put_into(calls, family, attribute):
+        values += all_given(each) if isinstance(each, ast.Call) else [each.value]
+    made = names_called(part for value in values for part in walk_in_layers(value))
+    methods = (calls.method(name, "forward") for name in made if calls.class_named(name) is not None)
+    return {each for each in methods if each is not None}
 
 
 # Which names and containers hold an object itself

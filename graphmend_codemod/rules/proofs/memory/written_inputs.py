@@ -20,7 +20,7 @@ from typing import NamedTuple, cast
 from graphmend_codemod.analysis.callgraph import Definition, Key, calls_in
 from graphmend_codemod.analysis.patterns import same_statement
 from graphmend_codemod.analysis.scope import SCOPES, dotted, walk, walk_scope
-from graphmend_codemod.analysis.value_flow import leading_to
+from graphmend_codemod.analysis.value_flow import leading_to, possible_callers
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.gradients import unrecorded
 from graphmend_codemod.rules.proofs.memory import handed_functions
@@ -118,7 +118,7 @@ class _Joined:
         if key in self._seen:
             return None
         self._seen.add(key)
-        for caller, call in self._memory.calls.possible_callers(function):
+        for caller, call in possible_callers(self._memory.calls, function):
             found = self.around(function, caller, call, around)
             if found is not None:
                 return found
@@ -188,7 +188,7 @@ class _Joined:
     def _is_given(self, function: Definition, name: str, seen: frozenset[Key]) -> bool:
         """True for what an instance holds, and for parameters that no caller in the module gives a new tensor."""
         key = function.key
-        callers = self._memory.calls.possible_callers(function) if name.partition(".")[0] != "self" else ()
+        callers = possible_callers(self._memory.calls, function) if name.partition(".")[0] != "self" else ()
         return not callers or any(
             self._is_given(caller, each, seen | {key})
             for caller, call in callers

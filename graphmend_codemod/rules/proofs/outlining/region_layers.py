@@ -42,7 +42,7 @@ def check_children(site: Site) -> None:
     """NotProven where a layer that the instance, a container, holds is of a class that is not known to only compute."""
     owner = site.class_name
     calls = calls_in(site.source.text)
-    made = list(_put_in(calls, owner, None))
+    made = list(_put_in(calls, owner, ""))
     if not made:
         raise NotProven("cannot infer which layers `self` contains; put them into it in `__init__`")
     made += [each for each in calls.assigned(owner) if isinstance(each, ast.Call)]
@@ -112,7 +112,7 @@ def _given_class(site: Site, calls: ModuleCalls, owner: str, made: list[ast.expr
     return default.id if site.resolve_global(default) == f"{site.summary.name}.{default.id}" else None
 
 
-def _put_in(calls: ModuleCalls, owner: str, attribute: str | None) -> Iterator[ast.expr]:
+def _put_in(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[ast.expr]:
     """What a class puts into a container of layers after making it: `self.experts.append(Expert())`.
 
     Without `attribute` the instance is the container: `self.append(Expert())`, and what its base's `__init__` is given.
@@ -124,7 +124,7 @@ def _put_in(calls: ModuleCalls, owner: str, attribute: str | None) -> Iterator[a
             yield node.value
         elif last_name(node.func) in _PUTS:
             yield from (each for value in node.args[-1:] for each in listed(value))
-    methods = (each.node for each in calls.definitions.values() if attribute is None and each.owner in family)
+    methods = (each.node for each in calls.definitions.values() if not attribute and each.owner in family)
     for part in (part for each in methods for part in walk(each)):
         if isinstance(part, ast.Call) and last_name(part.func) == "__init__":
             yield from (each for value in part.args[-1:] for each in listed(value))
