@@ -193,6 +193,11 @@ class ModuleCalls:
         """True for one class, and for a class of the module and a subclass of it."""
         return name == other or self.is_heir(name, other) or self.is_heir(other, name)
 
+    def family(self, owner: str, *, heirs: bool = True) -> list[Definition]:
+        """The methods of a class, of its bases, and of its `heirs`, as far as they are in this module."""
+        related = self.related if heirs else lambda name, _: name == owner or self.is_heir(owner, name)
+        return [each for each in self.definitions.values() if each.owner and related(each.owner, owner)]
+
     def method(self, owner: str, name: str) -> Key | None:
         """A method of a class or of its bases in this module; None where there is none."""
         found = (self._methods[each][name] for each in self._family(owner) if name in self._methods.get(each, {}))

@@ -203,8 +203,7 @@ def _calls_of_layers(calls: ModuleCalls) -> dict[Key, list[tuple[Definition, ast
 def _forwards(calls: ModuleCalls, owner: str, attribute: str) -> set[Key]:
     """The `forward` of each class of the module of which an attribute may hold a layer, alone or among others."""
     values = [each.value for each in stores_of(calls, owner, attribute) if each.value is not None]
-    family = {each.owner for each in calls.definitions.values() if calls.related(each.owner, owner)}
-    for each in put_into(calls, family, attribute):
+    for each in put_into(calls, {each.owner for each in calls.family(owner)}, attribute):
         values += all_given(each) if isinstance(each, ast.Call) else [each.value]
     made = names_called(part for value in values for part in walk_in_layers(value))
     methods = (calls.method(name, "forward") for name in made if calls.class_named(name) is not None)

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import ast
+import inspect
+from collections.abc import Iterator
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.analysis.value_flow import closure, given_for, handed_on, leading_to, returned, run_by, stores_of
+from graphmend_codemod.analysis.patterns import is_name, root_of
+from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.value_flow import (
+    bindings_in,
+    closure,
+    given_for,
+    handed_on,
+    leading_to,
+    names_holding,
+    possible_callers,
+    returned,
+    run_by,
+    stores_of,
+)
 
 MODULE = """
 class Part:
@@ -119,6 +134,59 @@ def test_attribute_is_set_by_its_classes_and_by_whoever_may_hold_an_instance() -
         "anything.kept",
         "anything.part.kept",
     }
+
+
+LAYERS = """
+class Part:
+    def forward(self, x): ...
+
+class Other:
+    def forward(self, x): ...
+
+class Model:
+    def __init__(self):
+        self.parts, self.last, self.table = [], None, {}
+        self.parts.append(Part())
+        self.table["a"] = Part()
+
+    def forward(self, x, i):
+        for part in self.parts:
+            x = part(x)
+        return self.last(self.table[i](x))
+
+def change(model):
+    model.last = Part()
+"""
+
+
+def test_layers_that_are_put_somewhere_later_may_be_called_there() -> None:
+    calls = ModuleCalls(ast.parse(LAYERS))
+    found = possible_callers(calls, named(calls, "Part.forward"))
+    assert {ast.unparse(call.func) for _, call in found} == {"part", "self.table[i]", "self.last"}
+    assert possible_callers(calls, named(calls, "Other.forward")) == []
+
+
+def readers(calls: ModuleCalls, function: Definition, name: str) -> set[Definition]:
+    """As the documentation has it."""
+
+    def further(place: tuple[Definition, str]) -> Iterator[tuple[Definition, str]]:
+        here, first = place
+        bindings = (each for node in walk_scope(here.node) for each in bindings_in(node))
+        names = names_holding(bindings, lambda value, known: root_of(value) in known, {first})
+        for call in (each for each in walk_scope(here.node) if isinstance(each, ast.Call)):
+            if (handed := handed_on(calls, here, call, lambda given: root_of(given) in names)) is not None:
+                yield from ((handed.callee, parameter) for parameter in handed.names)
+
+    return {here for here, _ in closure([(function, name)], further)}
+
+
+def test_example_of_the_documentation() -> None:
+    calls = module()
+    found = readers(calls, named(calls, "Model.forward"), "x")
+    assert {each.qualname for each in found} == {"Model.forward", "Part.forward", "Part.half"}
+    shown = (Path(__file__).parents[2] / "docs" / "engine.md").read_text(encoding="utf-8")
+    body = inspect.getsource(readers).replace('    """As the documentation has it."""\n\n', "")
+    assert body in shown
 
 
 LEADS = {"a": "b", "b": "ac", "c": "bd", "d": "", "e": "a"}

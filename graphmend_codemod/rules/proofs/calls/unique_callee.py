@@ -169,7 +169,7 @@ def layers_called(calls: ModuleCalls, function: Definition, call: ast.Call) -> l
 def _classes_in(calls: ModuleCalls, owner: str, attribute: str) -> list[str]:
     """Names of the classes whose instances a class, its bases and subclasses put there; empty if unclear."""
     put: list[ast.AST] = []
-    family = {each.owner for each in calls.definitions.values() if each.owner and calls.related(each.owner, owner)}
+    family = {each.owner for each in calls.family(owner)}
     for made in [value for name in sorted(family) for value in calls.assigned(name, attribute)]:
         listed = made.args[0] if isinstance(made, ast.Call) and made.args else made
         plain = isinstance(made, ast.Call) and not made.args

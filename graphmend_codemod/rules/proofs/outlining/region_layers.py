@@ -30,12 +30,8 @@ def is_container(site: Site) -> bool:
     if facts is None or _CONTAINERS.isdisjoint(facts.bases):
         return False
     owner, calls = facts.qualified.rpartition(".")[2], calls_in(site.source.text)
-    return not any(
-        each.owner is not None
-        and calls.related(owner, each.owner)
-        and each.qualname.rpartition(".")[2] in {"__getitem__", "__getattr__", "__getattribute__"}
-        for each in calls.definitions.values()
-    )
+    looks_up = {"__getitem__", "__getattr__", "__getattribute__"}
+    return not any(each.node.name in looks_up for each in calls.family(owner))
 
 
 def check_children(site: Site) -> None:
@@ -117,15 +113,13 @@ def _put_in(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[ast.expr
 
     Without `attribute` the instance is the container: `self.append(Expert())`, and what its base's `__init__` is given.
     """
-    owners = {each.owner for each in calls.definitions.values()}
-    family = {each for each in owners if each == owner or calls.is_heir(owner, each)}
-    for node in put_into(calls, family, attribute):
+    family = calls.family(owner, heirs=False)
+    for node in put_into(calls, {each.owner for each in family}, attribute):
         if isinstance(node, ast.Assign):
             yield node.value
         elif last_name(node.func) in _PUTS:
             yield from (each for value in node.args[-1:] for each in listed(value))
-    methods = (each.node for each in calls.definitions.values() if not attribute and each.owner in family)
-    for part in (part for each in methods for part in walk(each)):
+    for part in (part for each in family for part in walk(each.node) if not attribute):
         if isinstance(part, ast.Call) and last_name(part.func) == "__init__":
             yield from (each for value in part.args[-1:] for each in listed(value))
 
@@ -189,9 +183,8 @@ class _Layers:
         if name in self._seen:
             return
         self._seen.add(name)
-        for definition in self._calls.definitions.values():
-            owned = definition.owner == name or (definition.owner and self._calls.is_heir(name, definition.owner))
-            if owned and not definition.qualname.endswith(".__init__"):
+        for definition in self._calls.family(name, heirs=False):
+            if definition.node.name != "__init__":
                 for text in layer_effects.effects_in(self._site, definition.node):
                     raise NotProven(f"`{text}` in `{definition.qualname}` is not supported inside a custom operator")
                 if self._flags is not None:

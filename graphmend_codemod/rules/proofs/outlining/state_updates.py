@@ -149,9 +149,7 @@ def _copies(site: Site, owner: str, written: Sequence[str]) -> list[Replacement]
     In a graph that ends with a change of the tensor, Inductor leaves `clone()` out and a gradient would use new values.
     """
     calls, found = calls_in(site.source.text), []
-    for definition in calls.definitions.values():
-        if not definition.owner or not calls.related(definition.owner, owner):
-            continue
+    for definition in calls.family(owner):
         eager = beside_compile_paths(definition.node)
         for statement in (part for part in walk_scope(definition.node) if isinstance(part, _SIMPLE)):
             copies = [

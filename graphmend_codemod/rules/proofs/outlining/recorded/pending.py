@@ -85,7 +85,7 @@ def _demand_no_change_outside(function: Definition, instance: str, read: Collect
 
 def _read_of_instance(calls: ModuleCalls, owner: str) -> set[str]:
     """The attributes that methods of a class read of their instance, and functions to which they hand it."""
-    own = [(each, instance_name(each)) for each in calls.definitions.values() if calls.related(each.owner, owner)]
+    own = [(each, instance_name(each)) for each in calls.family(owner)]
 
     def names(function: Definition, name: str) -> set[str]:
         return {name, *_parts_of(function, name), *_inner_parameters(function)}
