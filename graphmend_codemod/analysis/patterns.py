@@ -102,6 +102,15 @@ def operands_of(node: ast.expr, operator: type[ast.boolop]) -> list[ast.expr]:
     return node.values if isinstance(node, ast.BoolOp) and isinstance(node.op, operator) else [node]
 
 
+def sides_of(node: ast.AST) -> list[ast.expr]:
+    """`a` and `b` for `a + b`, `a < b` and `a or b`, `a` for `-a`; nothing for other expressions."""
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    return node.values if isinstance(node, ast.BoolOp) else [node.operand] if isinstance(node, ast.UnaryOp) else []
+
+
 def other_side(node: ast.BinOp, side: ast.AST) -> ast.expr:
     """The operand of `a + b` beside one of them."""
     return node.right if node.left is side else node.left

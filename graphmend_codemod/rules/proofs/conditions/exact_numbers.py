@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.hazards import short
-from graphmend_codemod.analysis.patterns import is_literal, item_of, written_integer, written_number
+from graphmend_codemod.analysis.patterns import is_literal, item_of, sides_of, written_integer, written_number
 from graphmend_codemod.analysis.scope import dotted, walk
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, INT64, Origin, Value
@@ -146,8 +146,7 @@ def _root(site: Site, node: ast.expr) -> ast.expr | None:
         elif isinstance(node, ast.UnaryOp):
             node = node.operand
         elif isinstance(node, (ast.BinOp, ast.Compare)):
-            sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.left, *node.comparators]
-            node = next((each for each in sides if site.value(each).is_tensor), node.left)
+            node = next((each for each in sides_of(node) if site.value(each).is_tensor), node.left)
         else:
             return None
     return node

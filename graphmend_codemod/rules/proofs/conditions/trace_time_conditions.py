@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.patterns import asks_identity, is_not
+from graphmend_codemod.analysis.patterns import asks_identity, is_not, sides_of
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.values import ValueKind, is_certainly_no_byte
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -44,8 +44,7 @@ def _hinted(site: Site, node: ast.expr) -> list[ast.expr]:
     if not value.hint and not site.flow.splits:
         return []
     if isinstance(node, (ast.Compare, ast.BinOp)):
-        operands = [node.left, *node.comparators] if isinstance(node, ast.Compare) else [node.left, node.right]
-        tensors = [each for each in operands if site.value(each).kind is ValueKind.TENSOR]
+        tensors = [each for each in sides_of(node) if site.value(each).kind is ValueKind.TENSOR]
         return [leaf for each in tensors for leaf in _hinted(site, each)]
     if isinstance(node, ast.UnaryOp):
         return _hinted(site, node.operand)
@@ -60,15 +59,9 @@ def _hinted(site: Site, node: ast.expr) -> list[ast.expr]:
 
 def _deciding(node: ast.expr) -> list[ast.expr]:
     """The parts that decide a Python value which was read from tensors, as in `x.sum().item() > 3`."""
-    if isinstance(node, ast.BoolOp):
-        return node.values
-    if isinstance(node, ast.UnaryOp):
-        return [node.operand]
-    if isinstance(node, ast.Compare):
-        return [node.left, *node.comparators]
     if isinstance(node, ast.Call):
         return [*([node.func.value] if isinstance(node.func, ast.Attribute) else []), *node.args]
-    return []
+    return sides_of(node) if not isinstance(node, ast.BinOp) else []
 
 
 def asked_of_bytes(site: Site, node: ast.expr) -> tuple[ast.expr, bool] | None:

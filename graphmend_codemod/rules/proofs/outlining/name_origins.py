@@ -10,6 +10,7 @@ from functools import cached_property
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import all_given, assigned_pairs, stored_names
 from graphmend_codemod.analysis.scope import children
+from graphmend_codemod.analysis.value_flow import closure
 
 
 class NameOrigins(ABC):
@@ -61,12 +62,9 @@ class NameOrigins(ABC):
 
     def origins(self, names: Collection[str]) -> set[str]:
         """These names and all whose values they may share memory with."""
-        todo, seen = list(names), set(names)
-        for name in todo:
-            new = {root for value in self._values.get(name, ()) for root in self.roots(value)} - seen
-            todo += new
-            seen |= new
-        return seen
+        return set(
+            closure(names, lambda name: (root for value in self._values.get(name, ()) for root in self.roots(value)))
+        )
 
     @cached_property
     def _values(self) -> dict[str, list[ast.expr]]:
