@@ -13,6 +13,7 @@ from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import is_attribute, last_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.value_flow import attribute_stores
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
@@ -58,8 +59,9 @@ def _of_method(site: Site, call: ast.Call, own: str) -> set[str]:
 
 def written_later(site: Site, name: str) -> str | None:
     """Why the attribute `name` of an instance may not be what its constructor made it; None if nothing says so."""
-    for function in calls_in(site.source.text).definitions.values():
-        if not function.qualname.endswith("__init__") and any(_stores(part, name) for part in walk(function.node)):
+    calls = calls_in(site.source.text)
+    for function in (calls.around(each.target.lineno) for each in attribute_stores(calls).get(name, ())):
+        if function is not None and function.node.name != "__init__":
             return f"`{function.qualname}` writes `{name}`"
     scope, index = site.evaluator.scope, site.evaluator.scope.index
     facts = scope.class_facts
@@ -72,7 +74,3 @@ def written_later(site: Site, name: str) -> str | None:
         if path == site.summary.path or any(index.spells(path, each) for each in names):
             return f"`{name}` is {write.how} in {path}"
     return None
-
-
-def _stores(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == name and not isinstance(node.ctx, ast.Load)

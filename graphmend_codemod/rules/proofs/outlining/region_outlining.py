@@ -16,6 +16,7 @@ from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.patterns import values_assigned
 from graphmend_codemod.analysis.scope import SCOPES, children, walk, walk_scope
+from graphmend_codemod.analysis.value_flow import attribute_stores
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
@@ -190,14 +191,10 @@ class Region:
         return [*methods, *dicts, *(f'_holds_only({own}, "{each}", {kind})' for each, kind in self.classes.items())]
 
     def _is_set_later(self, attribute: str) -> bool:
-        owner = self.site.class_name
-        calls = calls_in(self.site.source.text)
-        return any(
-            isinstance(node, ast.Attribute) and node.attr == attribute and not isinstance(node.ctx, ast.Load)
-            for each in calls.definitions.values()
-            if each.owner == owner and not each.qualname.endswith(".__init__")
-            for node in walk(each.node)
-        )
+        owner, calls = self.site.class_name, calls_in(self.site.source.text)
+        stores = (each for each in attribute_stores(calls).get(attribute, ()) if each.inside == owner)
+        functions = [calls.around(each.target.lineno) for each in stores]
+        return any(each is not None and each.node.name != "__init__" for each in functions)
 
 
 def _is_no_grad(site: Site, item: ast.withitem) -> bool:

@@ -285,8 +285,7 @@ def _callee_here(files: Files, source: Source, node: ast.Call) -> Frame | None:
     if found is not None:
         return Frame(found.node, found, through=(node, frame), home=frame.home)
     if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and calls is not None:
-        owner = node.func.value.id
-        key = calls.method(owner, node.func.attr) if calls.class_named(owner) else None
+        key = calls.method(node.func.value.id, node.func.attr)
         method = calls.definitions[key] if key is not None else None
         return Frame(method.node, method, through=(node, frame), home=frame.home) if method is not None else None
     for each in walk_scope(frame.node) if isinstance(node.func, ast.Name) else ():
