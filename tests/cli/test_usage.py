@@ -223,8 +223,8 @@ def test_a_clean_file_loads_no_proof_of_the_rules_that_are_asked_about_it(projec
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "graphmend_codemod.rules.proofs.untraced.places" in imported
     heavy = "engine.applicable rules.proofs.conditions.deciding_operands rules.proofs.traceable_equivalents "
-    heavy += "rules.proofs.numbers.known_sizes rules.proofs.memory.shared_memory rules.proofs.rowwise.masked_region "
-    heavy += "rules.proofs.logging.log_guard"
+    heavy += "rules.proofs.numbers.fixed_sizes.known_sizes rules.proofs.memory.shared_memory "
+    heavy += "rules.proofs.rowwise.masked_region rules.proofs.logging.log_guard"
     assert not imported & {f"graphmend_codemod.{name}" for name in heavy.split()}
     assert not imported & {"dataclasses", "tokenize"}
 

@@ -15,7 +15,7 @@ from torch.autograd import forward_ad
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining import data_loops
+from graphmend_codemod.rules.proofs.outlining.statements import data_loops
 from tests.tools.fixes import checked, fixed
 
 _LOOPS = """

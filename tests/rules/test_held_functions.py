@@ -156,7 +156,7 @@ def test_a_change_that_autograd_sees_needs_gradients_off(old: str, new: str) -> 
     ],
 )
 def test_what_would_show_is_left_alone(old: str, new: str, because: str) -> None:
-    from graphmend_codemod.rules.proofs.outlining import state_updates
+    from graphmend_codemod.rules.proofs.outlining.functions import state_updates
 
     reasons: list[str] = []
     original = state_updates.edit

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.proofs.outlining import outlined_statements
+from graphmend_codemod.rules.proofs.outlining.statements import outlined_statements
 from tests.tools.behaviour import FEW_SCENARIOS, behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import checked, fixed

@@ -14,7 +14,8 @@ import pytest
 import torch
 
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.proofs.outlining import outlined_statements, unbacked
+from graphmend_codemod.rules.proofs.outlining.statements import outlined_statements
+from graphmend_codemod.rules.proofs.outlining.symbols import unbacked
 from tests.rules.operators import compiled_like_eager, forgotten, loaded, made  # noqa: F401
 from tests.tools.behaviour import FEW_SCENARIOS, behaves
 from tests.tools.fixes import checked, embedded, fixed, noop

@@ -12,7 +12,7 @@ import torch
 
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.reasons import NotProven
-from graphmend_codemod.rules.proofs.outlining import skipped_layers
+from graphmend_codemod.rules.proofs.outlining.statements import skipped_layers
 from tests.rules.test_skipped_layers import _FORMS
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles

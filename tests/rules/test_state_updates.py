@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphmend_codemod.rules.proofs.outlining import unbacked
+from graphmend_codemod.rules.proofs.outlining.symbols import unbacked
 from tests.rules.stateful_models import forgotten, loaded, run  # noqa: F401
 from tests.tools.fixes import checked, fixed
 

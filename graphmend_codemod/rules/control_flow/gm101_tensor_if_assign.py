@@ -46,7 +46,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import BRANCH_MESSAGES, EIGHT_BITS, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, known_flag, reads_tensor, split
-from graphmend_codemod.rules.proofs.numbers.chosen_numbers import chosen, kept_choice
+from graphmend_codemod.rules.proofs.numbers.kept.chosen_numbers import chosen, kept_choice
 from graphmend_codemod.rules.proofs.select import element_writes
 from graphmend_codemod.rules.proofs.select.computed_select import computed_verdict, judge_computed
 from graphmend_codemod.rules.proofs.select.select_proof import judge

@@ -76,7 +76,7 @@ def skipped(site: Site, node: ast.For) -> Diagnostic | None:
 
 def _is_operator(site: Site, loop: ast.For, drawn: Draw) -> bool:
     """True where GM801 writes an operator, which does what eager mode does."""
-    from graphmend_codemod.rules.proofs.outlining import skipped_layers  # a commit hook waits for it
+    from graphmend_codemod.rules.proofs.outlining.statements import skipped_layers  # a commit hook waits for it
 
     try:
         skipped_layers.edit(site, loop, drawn)

@@ -48,7 +48,7 @@ from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import AS_OPERATOR
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining import region_outlining
+from graphmend_codemod.rules.proofs.outlining.statements import region_outlining
 from graphmend_codemod.rules.proofs.rowwise.selectors import where_of
 
 _ABOUT = "Add to `{}` what each expert makes of its own rows."

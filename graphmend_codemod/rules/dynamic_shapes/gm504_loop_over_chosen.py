@@ -36,12 +36,12 @@ from graphmend_codemod.rules.framework.edits import judged, path_before_body
 from graphmend_codemod.rules.framework.reasons import AS_OPERATOR, NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining import loop_outlining
 from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING, decorator, head, tensor
-from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
-from graphmend_codemod.rules.proofs.outlining.loop_arguments import without_gradient
-from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes
-from graphmend_codemod.rules.proofs.outlining.shape_parts import CHOOSE
+from graphmend_codemod.rules.proofs.outlining.effects.function_effects import FunctionEffects
+from graphmend_codemod.rules.proofs.outlining.functions.result_shapes import ResultShapes
+from graphmend_codemod.rules.proofs.outlining.functions.shape_parts import CHOOSE
+from graphmend_codemod.rules.proofs.outlining.statements import loop_outlining
+from graphmend_codemod.rules.proofs.outlining.statements.loop_arguments import without_gradient
 
 rule = Rule(
     __name__,

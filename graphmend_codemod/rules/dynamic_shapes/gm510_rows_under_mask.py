@@ -185,7 +185,9 @@ def _has_known_size(site: Site, node: ast.stmt, read: ast.expr) -> bool:
         return False  # it writes rows, in a place of their own
     if not isinstance(read, ast.Call) and "eye" not in site.evaluator.scope.outline.words:
         return False
-    from graphmend_codemod.rules.proofs.numbers.known_sizes import of_known_size  # a commit hook waits for it
+    from graphmend_codemod.rules.proofs.numbers.fixed_sizes.known_sizes import (
+        of_known_size,  # a commit hook waits for it
+    )
 
     try:
         return of_known_size(site, node, read) is not None

@@ -24,7 +24,7 @@ from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import split
-from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
+from graphmend_codemod.rules.proofs.numbers.integers.list_changes import ListChanges
 from graphmend_codemod.rules.proofs.untraced.evidence import assigned
 
 _CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp)

@@ -138,7 +138,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import About, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import is_traced_assertion, reads_tensor, split
-from graphmend_codemod.rules.proofs.outlining.recurrent_layers import layers_in
+from graphmend_codemod.rules.proofs.outlining.sequences.recurrent_layers import layers_in
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
@@ -169,7 +169,10 @@ def recurrent_layer(site: Site, statement: ast.stmt) -> Diagnostic | None:
     layers = layers_in(site, statement)
     if not layers:
         return None
-    from graphmend_codemod.rules.proofs.outlining import packed_sequences, recurrent  # a commit hook waits for them
+    from graphmend_codemod.rules.proofs.outlining.sequences import (  # a commit hook waits for them
+        packed_sequences,
+        recurrent,
+    )
 
     message = f"calls or reads a recurrent layer, which Dynamo does not trace: `{speculation.short(layers[0])}`"
     try:
@@ -201,7 +204,7 @@ def _assignment(site: Site, statement: ast.stmt, each: Untraced) -> Diagnostic |
         return None
     if not (site.resolve(each.node.func) or "").startswith("scipy.optimize."):
         return None
-    from graphmend_codemod.rules.proofs.outlining import assignments
+    from graphmend_codemod.rules.proofs.outlining.statements import assignments
 
     calls = assignments.calls_in(site, statement) if site.function not in assignments.HELPERS else []
     if not calls:
@@ -213,7 +216,7 @@ def _drawn(site: Site, statement: ast.stmt, each: Untraced) -> Diagnostic | None
     """`p = np.random.uniform(0, 1)`, if that is what is not traced and tests alone ask for it."""
     if not isinstance(statement, ast.Assign) or statement.value is not each.node:
         return None
-    from graphmend_codemod.rules.proofs.outlining import drawn_numbers
+    from graphmend_codemod.rules.proofs.outlining.statements import drawn_numbers
 
     between = drawn_numbers.bounds(site, statement)
     if between is None:
@@ -238,7 +241,7 @@ def untraced_test(site: Site, statement: ast.If | ast.While | ast.Assert) -> Dia
         each = Untraced(statement.test, "data-dependent branch", "")
     found = _function(site, each)
     if found.edit is None and isinstance(statement, ast.While):
-        from graphmend_codemod.rules.proofs.outlining import data_loops
+        from graphmend_codemod.rules.proofs.outlining.statements import data_loops
 
         try:
             found = Diagnostic(each.message, edit=data_loops.edit(site, statement))
@@ -254,7 +257,7 @@ def layer_or_not(site: Site, statement: ast.For) -> Diagnostic | None:
     """`for layer in self.layers: if torch.rand([]) < self.layerdrop: continue`."""
     if not site.settings.opaque:
         return None
-    from graphmend_codemod.rules.proofs.outlining import skipped_layers
+    from graphmend_codemod.rules.proofs.outlining.statements import skipped_layers
     from graphmend_codemod.rules.proofs.select import layer_draws
 
     drawn = layer_draws.drawn_in(site, statement)
@@ -288,7 +291,7 @@ def recorded_statement(site: Site, statement: ast.stmt) -> Diagnostic | None:
 
 
 def _function(site: Site, each: Untraced) -> Diagnostic:
-    from graphmend_codemod.rules.proofs.outlining import opaque_function
+    from graphmend_codemod.rules.proofs.outlining.functions import opaque_function
 
     try:
         return Diagnostic(each.message, edit=opaque_function.edit(site))
@@ -307,7 +310,7 @@ def _with_others(site: Site, each: Untraced, found: Diagnostic) -> Diagnostic:
     """The verdict; where it has no edit, the statement as one operator, with as few others as that takes."""
     if found.edit is not None:
         return found
-    from graphmend_codemod.rules.proofs.outlining import outlined_statements, updating_statements
+    from graphmend_codemod.rules.proofs.outlining.statements import outlined_statements, updating_statements
 
     try:
         return Diagnostic(each.message, edit=outlined_statements.edit(site))

@@ -83,7 +83,7 @@ from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 
 if TYPE_CHECKING:
-    from graphmend_codemod.rules.proofs.outlining.unbacked import Captured
+    from graphmend_codemod.rules.proofs.outlining.symbols.unbacked import Captured
 
 rule = Rule(
     __name__,
@@ -105,7 +105,7 @@ def read_back(site: Site, statement: ast.stmt) -> Diagnostic | None:
     """All that the statement reads from the data, if the graph can carry it."""
     if site.function in HELPERS or not _may_read(site, statement):
         return None
-    from graphmend_codemod.rules.proofs.outlining.unbacked import captured  # a commit hook waits for it
+    from graphmend_codemod.rules.proofs.outlining.symbols.unbacked import captured  # a commit hook waits for it
 
     found = captured(site, statement)
     if found is None or (_breaks_for_certain(site) and _is_taken_whole(site)) or _is_packed(site, statement):
@@ -120,7 +120,7 @@ def drawn_size(site: Site, statement: ast.Assign) -> Diagnostic | None:
     """`n = random.randint(1, self.most)`, by which a tensor is cut or repeated."""
     if site.function in HELPERS:
         return None
-    from graphmend_codemod.rules.proofs.outlining.drawn_sizes import drawn  # a commit hook waits for it
+    from graphmend_codemod.rules.proofs.outlining.symbols.drawn_sizes import drawn  # a commit hook waits for it
 
     found = drawn(site, statement)
     return None if found is None or _is_taken_whole(site) else _answer(site, statement, found)
@@ -128,7 +128,7 @@ def drawn_size(site: Site, statement: ast.Assign) -> Diagnostic | None:
 
 def _answer(site: Site, statement: ast.stmt, found: Captured) -> Diagnostic:
     """The compile path with what the graph can carry, or why there is none."""
-    from graphmend_codemod.rules.proofs.outlining.unbacked import rewritten
+    from graphmend_codemod.rules.proofs.outlining.symbols.unbacked import rewritten
 
     if found.reason is not None:
         return Diagnostic(found.first.message, declined=found.reason)
@@ -159,7 +159,7 @@ def _breaks_for_certain(site: Site) -> bool:
 
 def _is_taken_whole(site: Site) -> bool:
     """True in a function that becomes one operator as a whole."""
-    from graphmend_codemod.rules.proofs.outlining import opaque_function
+    from graphmend_codemod.rules.proofs.outlining.functions import opaque_function
 
     if opaque_function.is_method_with_results(site):
         return False
@@ -175,7 +175,7 @@ def _is_packed(site: Site, statement: ast.stmt) -> bool:
     """True for lengths that GM801 hands to one operator with what packs a sequence by them."""
     if "pack_padded_sequence" not in site.evaluator.scope.outline.words:
         return False
-    from graphmend_codemod.rules.proofs.outlining import packed_sequences
+    from graphmend_codemod.rules.proofs.outlining.sequences import packed_sequences
 
     return selects(site.settings, "GM801", site.summary.path) and packed_sequences.takes(site, statement)
 
@@ -184,7 +184,7 @@ def _is_taken_with_others(site: Site) -> bool:
     """True where GM801 makes the statement, alone or with its neighbours, an operator that has a gradient."""
     if not selects(site.settings, "GM801", site.summary.path):
         return False
-    from graphmend_codemod.rules.proofs.outlining import outlined_statements
+    from graphmend_codemod.rules.proofs.outlining.statements import outlined_statements
 
     try:
         outlined_statements.edit(site)

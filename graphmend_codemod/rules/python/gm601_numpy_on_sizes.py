@@ -47,8 +47,8 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, own_definition
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
-from graphmend_codemod.rules.proofs.numbers.integer_arrays import array_made, whole_numbers
-from graphmend_codemod.rules.proofs.numbers.number_uses import NumberUses
+from graphmend_codemod.rules.proofs.numbers.integers.integer_arrays import array_made, whole_numbers
+from graphmend_codemod.rules.proofs.numbers.integers.number_uses import NumberUses
 from graphmend_codemod.rules.proofs.sizes.numbers_in_math import asked_in_math, demand_no_array, in_math, is_number
 from graphmend_codemod.rules.proofs.sizes.size_division import division_edit, divisions
 

@@ -59,14 +59,14 @@ from graphmend_codemod.rules.proofs.conditions.type_conditions import (
     tensors_below,
     without_dimensions,
 )
-from graphmend_codemod.rules.proofs.numbers.kept_operands import (
+from graphmend_codemod.rules.proofs.numbers.kept.kept_operands import (
     asked_double,
     asked_wide,
     bounded,
     kept_in,
 )
-from graphmend_codemod.rules.proofs.numbers.scalar_uses import own_expressions, use_of
-from graphmend_codemod.rules.proofs.numbers.tested_numbers import tests_of
+from graphmend_codemod.rules.proofs.numbers.kept.scalar_uses import own_expressions, use_of
+from graphmend_codemod.rules.proofs.numbers.kept.tested_numbers import tests_of
 
 rule = Rule(
     __name__,
@@ -89,7 +89,7 @@ _COMMENT = "# A 0-dim tensor: its number would have to be read back to Python."
 @rule.on(ast.Assign, words=_FLAGS, here=True)
 def flag_in_a_name(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`empty = not bool(mask.any())`, `same = torch.equal(x, y)`."""
-    from graphmend_codemod.rules.proofs.numbers.tested_flags import kept_flag  # a commit hook waits for it
+    from graphmend_codemod.rules.proofs.numbers.kept.tested_flags import kept_flag  # a commit hook waits for it
 
     edit = kept_flag(site, node) if site.torch is not None else None
     return None if edit is None else Diagnostic(f"{_READS_BACK}: `{speculation.short(node.value)}`", edit=edit)
@@ -101,7 +101,7 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Diagnostic | None:
     found = _kept(site, node)
     if found is not None and found.edit is not None:
         return found
-    from graphmend_codemod.rules.proofs.numbers.unread_numbers import not_read  # a commit hook waits for it
+    from graphmend_codemod.rules.proofs.numbers.kept.unread_numbers import not_read  # a commit hook waits for it
 
     edit = None
     try:
@@ -122,7 +122,7 @@ def numbers_in_a_loop(site: Site, node: ast.For) -> Diagnostic | None:
 
 def _computed_with(site: Site, node: ast.Assign | ast.For) -> Diagnostic | None:
     """Numbers that are computed with and tested, in all statements that use them; None where that cannot be."""
-    from graphmend_codemod.rules.proofs.numbers.kept_numbers import kept_numbers  # a commit hook waits for it
+    from graphmend_codemod.rules.proofs.numbers.kept.kept_numbers import kept_numbers  # a commit hook waits for it
 
     if site.torch is None or site.place.in_try:
         return None

@@ -35,7 +35,7 @@ from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.project.summary.spelling import ELEMENT_TESTED
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.numbers.number_loops import is_end
+from graphmend_codemod.rules.proofs.numbers.integers.number_loops import is_end
 
 rule = Rule(
     __name__,
@@ -81,7 +81,7 @@ def counted(site: Site, node: ast.Assign) -> Diagnostic | None:
     """`positions = torch.arange(0, self.width)`, where `if positions[0] > 0:` asks for one of them."""
     if not _asks(site.source.text):
         return None
-    from graphmend_codemod.rules.proofs.numbers.counted_ranges import range_for  # a commit hook waits for it
+    from graphmend_codemod.rules.proofs.numbers.integers.counted_ranges import range_for  # a commit hook waits for it
 
     return range_for(site, node)
 
@@ -99,7 +99,7 @@ def _asks(text: str) -> bool:
 def _read(site: Site, node: ast.stmt) -> Diagnostic | None:
     if not _may_read(site, node):
         return None
-    from graphmend_codemod.rules.proofs.numbers.number_edits import read_numbers  # a commit hook waits for it
+    from graphmend_codemod.rules.proofs.numbers.integers.number_edits import read_numbers  # a commit hook waits for it
 
     return read_numbers(site, node)
 

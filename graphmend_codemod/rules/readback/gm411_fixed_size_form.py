@@ -42,7 +42,7 @@ from graphmend_codemod.rules.framework.edits import line_of, path_beside
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.numbers.fixed_forms import OPERATORS, FixedForm, candidates, fixed_form
+from graphmend_codemod.rules.proofs.numbers.fixed_sizes.fixed_forms import OPERATORS, FixedForm, candidates, fixed_form
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
 
 rule = Rule(

@@ -20,7 +20,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.constants.libraries import MAKERS, NUMBERS, Kind
 from graphmend_codemod.rules.proofs.constants.pure_values import PureValues
-from graphmend_codemod.rules.proofs.outlining.settled_globals import names_changed
+from graphmend_codemod.rules.proofs.outlining.effects.settled_globals import names_changed
 
 _CACHES = frozenset({"functools.cache", "functools.lru_cache"})
 _COMMENT = "# torch.compile cannot trace this function: it calls it while it traces, and keeps the result."

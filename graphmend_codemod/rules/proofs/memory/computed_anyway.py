@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.value_flow import attribute_stores
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
+from graphmend_codemod.rules.proofs.outlining.effects.function_effects import FunctionEffects
 
 _BREAKS = READS_ELEMENTS | {"numpy", "nonzero", "print", "warn", "warn_once"}
 

@@ -12,7 +12,7 @@ from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.numbers.integer_arrays import ARRAYS, whole_numbers
+from graphmend_codemod.rules.proofs.numbers.integers.integer_arrays import ARRAYS, whole_numbers
 
 _OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Mod: "%", ast.FloorDiv: "//",

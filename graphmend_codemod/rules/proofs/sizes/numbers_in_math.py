@@ -19,8 +19,8 @@ from graphmend_codemod.analysis.values import Origin, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.number_read import number_read
-from graphmend_codemod.rules.proofs.numbers.integer_arrays import whole_numbers
-from graphmend_codemod.rules.proofs.numbers.known_sizes import is_builtin
+from graphmend_codemod.rules.proofs.numbers.fixed_sizes.known_sizes import is_builtin
+from graphmend_codemod.rules.proofs.numbers.integers.integer_arrays import whole_numbers
 from graphmend_codemod.rules.proofs.sizes.shapes_here import is_shape_here
 
 _SAME_IN_MATH = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})

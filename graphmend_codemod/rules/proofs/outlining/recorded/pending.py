@@ -20,7 +20,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import instance_name, local_names
 from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory
-from graphmend_codemod.rules.proofs.outlining.settled_globals import demand_unchanged
+from graphmend_codemod.rules.proofs.outlining.effects.settled_globals import demand_unchanged
 
 _SETS = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"})
 _DEEPEST = 4

@@ -13,7 +13,7 @@ from graphmend_codemod.core.settings import SeenCalls
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import KNOWS_NAMES, OF_A_CLASS, jumps_out
-from graphmend_codemod.rules.proofs.outlining.outlined_statements import check_around
+from graphmend_codemod.rules.proofs.outlining.effects.settled_globals import demand_unchanged
 from graphmend_codemod.rules.proofs.outlining.recorded.facts import (
     CHANGING,
     MEMORY,
@@ -36,7 +36,7 @@ from graphmend_codemod.rules.proofs.outlining.recorded.moments import (
 )
 from graphmend_codemod.rules.proofs.outlining.recorded.pending import check_settled_before
 from graphmend_codemod.rules.proofs.outlining.recorded.sizes import Given
-from graphmend_codemod.rules.proofs.outlining.settled_globals import demand_unchanged
+from graphmend_codemod.rules.proofs.outlining.statements.outlined_statements import check_around
 
 _CALLS_NEEDED = 2
 _LEAVES = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal, ast.Delete)

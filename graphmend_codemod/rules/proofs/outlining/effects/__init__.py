@@ -1,0 +1,1 @@
+"""What code that becomes an operator may change, of its own function, of layers and of libraries."""

@@ -1,0 +1,1 @@
+"""Recurrent layers as operators, also on packed sequences."""

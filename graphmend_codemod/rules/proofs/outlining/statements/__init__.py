@@ -1,0 +1,1 @@
+"""Statements as one operator: regions, loops, single calls that Dynamo cannot trace."""
