@@ -77,7 +77,7 @@ def names_holding(
     The `first` of them have it before any binding.
     """
     found, pairs = set(first), list(bindings)
-    while more := {name for name, value in pairs if name not in found and holds(value, found)}:
+    while more := {name for name, value in pairs if holds(value, found)} - found:
         found |= more
     return frozenset(found)
 
