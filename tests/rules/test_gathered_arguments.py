@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.fixes import fixed
+from tests.tools.fixes import declined, fixed
 
 SELECT = """
 import torch
@@ -36,6 +36,15 @@ class Model(nn.Module):
         ("def tell(part, *, other):\n    return part is other", "x = x * tell(y, other=z)"),
         ("def tell(*parts):\n    return parts[0] is parts[1]", "x = x * tell(y, z)"),
         ("def tell(**parts):\n    return parts['a'] is parts['b']", "x = x * tell(a=y, b=z)"),
+        (
+            "def tell(one, other):\n    return deeper(other, one)\n\n\ndef deeper(a, b):\n    return a is b",
+            "x = x * tell(y, z)",
+        ),
+        (
+            "def tell(one, other, n=1):\n    return deeper(other, one, n)\n\n\n"
+            "def deeper(a, b, n):\n    return tell(a, b, n - 1) if n else a is b",
+            "x = x * tell(y, z)",
+        ),
     ],
 )
 def test_a_select_is_refused_where_a_function_would_tell(helper: str, call: str) -> None:
@@ -101,3 +110,75 @@ class Model(nn.Module):
 def test_a_number_that_a_function_asks_for_is_read_as_before(part: str, call: str) -> None:
     source = NUMBERS.format(part=part, call=call)
     assert fixed(source, opaque=True, select=("GM802",))[0] == source
+
+
+LEAVES = """
+import torch
+from torch import nn
+
+
+def keep(leaf, where):
+    put(where, leaf)
+
+
+def put(where, leaf):
+    where.last = leaf
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        total = torch.tensor(0.0, requires_grad=True, device=x.device)
+        {call}
+        return x + total
+"""
+
+
+@pytest.mark.parametrize("call", ["keep(total, self)", "put(self, total)", "keep(where=self, leaf=total)"])
+def test_a_leaf_that_a_function_keeps_stays_one(call: str) -> None:
+    declined(LEAVES.format(call=call), because="others may ask that for a leaf")
+
+
+JOINED = """
+import torch
+from torch import nn
+
+
+def halve(*parts):
+    parts[0].mul_(0.5)
+
+
+class Part(nn.Module):
+    def forward(self, x: torch.Tensor, *scales):
+        z = x * 2.0
+        if z.sum() > 0:
+            z = z * 2.0
+        scales[0].mul_(0.5)
+        return z
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+        self.register_buffer("scale", torch.tensor([2.0, 3.0, 4.0]))
+
+    def forward(self, x: torch.Tensor, scale: torch.Tensor):
+        y = x * {read}.exp()
+        {between}
+        {below}
+        return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "between", "below"),
+    [
+        ("scale", "if y.sum() > 0:\n            y = y * 2.0", "halve(scale)"),
+        ("self.scale", "y = self.part(y, self.scale)", "pass"),
+    ],
+)
+def test_what_a_function_writes_of_what_it_gathers_is_for_code_without_gradients(
+    read: str, between: str, below: str
+) -> None:
+    after, _ = fixed(JOINED.format(read=read, between=between, below=below))
+    assert after.count("is_grad_enabled") == 1

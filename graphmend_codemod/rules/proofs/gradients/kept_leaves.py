@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis.aliasing import operands
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
-from graphmend_codemod.analysis.patterns import is_name, last_name
+from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
@@ -57,7 +57,7 @@ def _kept(calls: ModuleCalls, function: Definition, part: ast.Assign | ast.Named
         return
     callee = calls.callee(function, part)
     for parameter, given in callee.arguments(part).pairs() if callee is not None else ():
-        if isinstance(given, ast.Name) and callee is not None and _keeps(callee, parameter):
+        if isinstance(given, ast.Name) and callee is not None and _keeps(calls, callee, parameter):
             yield given.id
 
 
@@ -71,14 +71,17 @@ def _names(value: ast.expr) -> Iterator[str]:
             todo += [part for part in ast.iter_child_nodes(each) if not isinstance(part, ast.expr_context)]
 
 
-def _keeps(callee: Definition, parameter: str) -> bool:
-    """True for a function that assigns a parameter to an attribute or an element, or puts it into a container."""
-    for part in walk_scope(callee.node):
-        if isinstance(part, ast.Assign):
-            kept = not all(isinstance(each, ast.Name) for each in part.targets) and parameter in _names(part.value)
-        else:
-            put = isinstance(part, ast.Call) and last_name(part.func) in _PUT_INTO
-            kept = put and any(is_name(each, parameter) for each in part.args)  # type: ignore[attr-defined]
-        if kept:
-            return True
-    return False
+def _keeps(calls: ModuleCalls, callee: Definition, parameter: str) -> bool:
+    """True for a function that assigns a parameter to an attribute or an element, or puts it into a container.
+
+    So it is for one that hands it to such a function.
+    """
+
+    def look() -> bool:
+        for part in walk_scope(callee.node):
+            named = isinstance(part, ast.Assign) and all(isinstance(each, ast.Name) for each in part.targets)
+            if isinstance(part, (ast.Assign, ast.Call)) and not named and parameter in _kept(calls, callee, part):
+                return True
+        return False
+
+    return calls.remembered("keeps", (callee.key, parameter), look, False)

@@ -75,19 +75,20 @@ def _asked_by_callees(
     for node in walk(function) if caller is not None else ():
         callee = calls.callee(caller, node) if caller is not None and isinstance(node, ast.Call) else None
         if callee is not None and isinstance(node, ast.Call):
-            wanted = calls.remembered(
-                "asked", (callee.key, frozenset(marks)), partial(_asked_parameters, callee, marks)
-            )
-            found.append((node, [each for name, each in callee.arguments(node).pairs() if name in wanted]))
+            about, nothing = (callee.key, frozenset(marks)), frozenset[str]()
+            wanted = calls.remembered("asked", about, partial(_asked_parameters, calls, callee, marks), nothing)
+            sides = [each for name, each in callee.arguments(node).pairs() if name in wanted]
+            found += [(node, sides)] if sides else []
     return found
 
 
-def _asked_parameters(callee: Definition, marks: Collection[str]) -> frozenset[str]:
-    """The parameters of whose objects a function asks."""
-    if not any(_asked_of(node, marks) for node in walk(callee.node)):
-        return frozenset()
+def _asked_parameters(calls: ModuleCalls, callee: Definition, marks: Collection[str]) -> frozenset[str]:
+    """The parameters of whose objects a function asks, or one that gets them from it."""
+    asks = any(_asked_of(node, marks) for node in walk(callee.node))
+    if not asks and not _asked_by_callees(calls, callee.node, marks):
+        return frozenset()  # most functions
     meant = {name: partial(is_name, name=name) for name in parameter_names(callee.node)}
-    return frozenset(name for name, means in meant.items() if asked(callee.node, means, marks) is not None)
+    return frozenset(name for name, means in meant.items() if asked(callee.node, means, marks, calls) is not None)
 
 
 def _holding(function: FunctionNode, meant: Meant) -> Meant:

@@ -19,7 +19,7 @@ from typing import NamedTuple, cast
 
 from graphmend_codemod.analysis.callgraph import Definition, Key, calls_in
 from graphmend_codemod.analysis.patterns import same_statement
-from graphmend_codemod.analysis.scope import SCOPES, dotted, walk, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, dotted, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.value_flow import leading_to, possible_callers
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.gradients import unrecorded
@@ -296,8 +296,7 @@ class _Joined:
         memory, blocks = self._memory, blocks_of(self._memory.calls, function)
         statement, start = blocks.statement_of(part), function.node.lineno
         found = {root for name in names for root in memory.origins(function, blocks, statement, name, start)}
-        arguments = function.node.args
-        given = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        given = parameter_names(function.node)
         outside = {name for name in found if name.partition(".")[0] in given and name != "self"}
         return Access(statement, frozenset(outside), part.lineno, part=part)
 
@@ -307,11 +306,11 @@ class _Joined:
         """Names that a function starts with as its caller spells what they hold, where the caller starts."""
         method = isinstance(call.func, ast.Attribute) and call.func.attr == function.node.name
         owner = dotted(call.func.value if method else call.func)  # type: ignore[attr-defined]
-        given, found = function.arguments(call).plain, set[str]()
+        given, found = list(function.arguments(call).pairs()), set[str]()
         for name in names:
             root, dot, rest = name.partition(".")
             if root == "self" and function.owner:
                 found |= {f"{owner}{dot}{rest}"} if owner is not None else set()
-            elif root in given:
-                found |= self._access(caller, call, self._memory.sources(caller, given[root])).names
+            for value in (each for parameter, each in given if parameter == root):
+                found |= self._access(caller, call, self._memory.sources(caller, value)).names
         return frozenset(found)
