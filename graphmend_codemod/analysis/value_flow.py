@@ -140,14 +140,25 @@ def stores_of(calls: ModuleCalls, owner: str, attribute: str) -> list[Store]:
 
 def attribute_stores(calls: ModuleCalls) -> dict[str, list[Store]]:
     """All places of the module that set attributes, by the names of these."""
-    return calls.remembered("attribute stores", None, lambda: _attribute_stores(calls.tree))
+    return calls.remembered("attribute stores", None, lambda: _attribute_stores(calls))
 
 
-def _attribute_stores(tree: ast.Module) -> dict[str, list[Store]]:
+def _storing(calls: ModuleCalls) -> list[tuple[str, list[ast.AST]]]:
+    """The assignments, calls and attributes of each class and statement of the module, in one look at all of it."""
+    kinds = {ast.Assign, ast.AnnAssign, ast.Attribute, ast.Call}
+
+    def look() -> list[tuple[str, list[ast.AST]]]:
+        return [
+            (each.name if isinstance(each, ast.ClassDef) else "", [part for part in walk(each) if type(part) in kinds])
+            for each in calls.tree.body
+        ]
+
+    return calls.remembered("storing", None, look)
+
+
+def _attribute_stores(calls: ModuleCalls) -> dict[str, list[Store]]:
     found: dict[str, list[Store]] = {}
-    for statement in tree.body:
-        inside = statement.name if isinstance(statement, ast.ClassDef) else ""
-        nodes = list(walk(statement))
+    for inside, nodes in _storing(calls):
         values: dict[int, ast.expr | None] = {}
         for node in nodes:
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -169,7 +180,7 @@ def put_into(calls: ModuleCalls, owners: Container[str], attribute: str) -> list
 
 def _puts(calls: ModuleCalls) -> dict[str, list[tuple[str, ast.Call | ast.Assign]]]:
     found: dict[str, list[tuple[str, ast.Call | ast.Assign]]] = {}
-    for owner, node in ((each.owner, part) for each in calls.definitions.values() for part in walk(each.node)):
+    for owner, node in ((inside, part) for inside, nodes in _storing(calls) for part in nodes if inside):
         if isinstance(node, ast.Call):
             holders = [node.func.value] if isinstance(node.func, ast.Attribute) else []
         elif isinstance(node, ast.Assign):
@@ -185,6 +196,8 @@ def _puts(calls: ModuleCalls) -> dict[str, list[tuple[str, ast.Call | ast.Assign
 def possible_callers(calls: ModuleCalls, function: Definition) -> list[tuple[Definition, ast.Call]]:
     """The calls of a function, and those of attributes that may hold a layer whose `forward` it is, among others."""
     known = calls.callers(function)
+    if not function.owner or function.node.name != "forward":
+        return known
     layers = calls.remembered("calls of layers", None, lambda: _calls_of_layers(calls)).get(function.key, ())
     return [*known, *(each for each in layers if all(each[1] is not call for _, call in known))]
 
@@ -202,12 +215,25 @@ def _calls_of_layers(calls: ModuleCalls) -> dict[Key, list[tuple[Definition, ast
 
 def _forwards(calls: ModuleCalls, owner: str, attribute: str) -> set[Key]:
     """The `forward` of each class of the module of which an attribute may hold a layer, alone or among others."""
-    values = [each.value for each in stores_of(calls, owner, attribute) if each.value is not None]
-    for each in put_into(calls, {each.owner for each in calls.family(owner)}, attribute):
-        values += all_given(each) if isinstance(each, ast.Call) else [each.value]
-    made = names_called(part for value in values for part in walk_in_layers(value))
-    methods = (calls.method(name, "forward") for name in made if calls.class_named(name) is not None)
-    return {each for each in methods if each is not None}
+    made = calls.remembered("layers made", attribute, lambda: _layers_made(calls, attribute))
+    names = (name for inside, names in made if not inside or calls.related(inside, owner) for name in names)
+    return {key for name in names if (key := calls.method(name, "forward")) is not None}
+
+
+def _layers_made(calls: ModuleCalls, attribute: str) -> list[tuple[str, list[str]]]:
+    """The classes of the module that are called for an attribute, by the class that does; for most there are none."""
+    places: list[tuple[str, list[ast.expr]]] = [
+        (each.inside if is_name(each.target.value, "self") else "", [each.value])
+        for each in attribute_stores(calls).get(attribute, ())
+        if each.value is not None
+    ]
+    for owner, node in calls.remembered("puts", None, lambda: _puts(calls)).get(attribute, ()):
+        places.append((owner, all_given(node) if isinstance(node, ast.Call) else [node.value]))
+    called = (
+        (inside, names_called(part for each in values for part in walk_in_layers(each))) for inside, values in places
+    )
+    found = ((inside, [name for name in names if calls.class_named(name) is not None]) for inside, names in called)
+    return [(inside, names) for inside, names in found if names]
 
 
 # Which names and containers hold an object itself
