@@ -11,7 +11,6 @@ from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.callgraph import Definition
 from graphmend_codemod.analysis.patterns import comprehended, is_attribute, is_name, written_integer
 from graphmend_codemod.analysis.scope import dotted, walk_scope
-from graphmend_codemod.analysis.value_flow import stores_of
 from graphmend_codemod.rules.proofs.memory import handed_functions
 from graphmend_codemod.rules.proofs.memory.given_writes import (
     HELD,
@@ -114,8 +113,8 @@ class CertainMemory(ModuleMemory):
             return super().bound_before(function, blocks, statement, name)
         made = [each.node for each in self.calls.definitions.values() if each.node.name == "__init__"]
         places = [range(each.lineno, (each.end_lineno or 0) + 1) for each in (*made, function.node)]
-        stores = stores_of(self.calls, function.owner, attribute)
-        alone = all(any(each.target.lineno in place for place in places) for each in stores)
+        stores = self.calls.assigned(function.owner, attribute)
+        alone = all(any(each.lineno in place for place in places) for each in stores)
         return blocks.bindings_before(statement, name) if stores and alone else None
 
     def _comprehended(self, function: Definition) -> dict[int, ast.expr]:
