@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import shutil
 import subprocess
@@ -13,11 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphmend_codemod.core.cache import own_version
+from graphmend_evaluation import fixed_copy, recording_rounds
 from graphmend_evaluation.isolation import clean_environment
-from graphmend_evaluation.others import sources
 from graphmend_evaluation.others.builders import Package, half
-from graphmend_evaluation.others.result import TRACE, Result, covered, read, silent_events
+from graphmend_evaluation.others.result import Result, covered, read, silent_events
 from graphmend_evaluation.paper.prepare import PrepareError
+from graphmend_evaluation.recording_rounds import TRACE, Round
 from graphmend_evaluation.survey.row import Row
 
 
@@ -49,7 +49,7 @@ def fixed(broken: Sequence[Package], keys: Sequence[str], work: Path, options: a
     silent: dict[str, int] = {}
     for package in broken:
         base, head = work / "base" / package.name, work / "head" / package.name
-        sources.after(base, head, _made_by(package), options.fix_options.split())
+        fixed_copy.after(base, head, _made_by(package), options.fix_options.split())
         silent |= {key: _silent(key, package, head, work) for key in _of(package, keys)}
     measure(work / "head", work / "after", keys, options, "--against", str(work / "before"))
     return Arm(read(work / "after" / "results.jsonl"), silent)
@@ -63,77 +63,63 @@ def recorded(broken: Sequence[Package], keys: Sequence[str], work: Path, options
     measured.
     """
     before = read(work / "before" / "results.jsonl")
-    arm = Arm({key: before[key] for key in keys}, {}, frozenset())
-    rounds = [_Round(work, number) for number in range(1, options.recorded + 1)]
+    rounds = recording_rounds.rounds(work, options.recorded, lambda key: work / "base" / key.partition(".")[0])
+    steps = _Steps(broken, options)
     try:
-        for each in rounds:
-            arm = each.after(arm, broken, options)
+        outcome = recording_rounds.run({key: before[key].row for key in keys}, rounds, steps)
     finally:
         for each in rounds:
-            each.forget_exam()
-    return arm
+            _forget_exam(each)
+    return Arm({**{key: before[key] for key in keys}, **steps.after}, steps.silent, outcome.known)
 
 
-class _Round(NamedTuple):
-    """A round: each model that breaks is recorded, fixed, and measured."""
+class _Steps:
+    """`recording_rounds.Steps` of models of packages. `after` has the last result of each, and `silent` how many
+    events are on a line without a finding."""
 
-    work: Path
-    number: int
+    def __init__(self, broken: Sequence[Package], options: argparse.Namespace) -> None:
+        self.after: dict[str, Result] = {}
+        self.silent: dict[str, int] = {}
+        self._broken = broken
+        self._options = options
 
-    def folder(self, name: str) -> Path:
-        """Where a part of what the round makes lies."""
-        return self.work / (name if self.number == 1 else f"{name}-{self.number}")
+    def record(self, this: Round, keys: Sequence[str]) -> Mapping[str, Row]:
+        """Record what is not recorded yet."""
+        more = ["--tree-per-model"] * (this.number > 1)
+        measure(this.tree(keys[0]).parent, this.traces, keys, self._options, "--record", *more)
+        return {key: each.row for key, each in read(this.traces / "results.jsonl").items()}
 
-    def tree(self, key: str) -> Path:
-        """The code of a model before the round."""
-        if self.number == 1:
-            return self.work / "base" / key.partition(".")[0]
-        return self._replace(number=self.number - 1).folder("head-recorded") / key
-
-    def after(self, arm: Arm, broken: Sequence[Package], options: argparse.Namespace) -> Arm:
-        """What is left of an arm behind the round."""
-        traces, heads, out = map(self.folder, ("recorded", "head-recorded", "after-recorded"))
-        keys = [key for key, each in arm.after.items() if each.row.ok and each.row.breaks and self.tree(key).is_dir()]
-        if not keys:
-            return arm
-        more = ["--tree-per-model"] * (self.number > 1)
-        measure(self.tree(keys[0]).parent, traces, keys, options, "--record", *more)
-        rows = read(traces / "results.jsonl")
-        known = [key for key in keys if key in rows and rows[key].row.ok]
-        silent = self._fix(broken, keys, known, options)
-        measure(heads, out, known, options, "--against", str(self.work / "before"), "--tree-per-model")
-        found = read(out / "results.jsonl")
-        after = {key: found.get(key, each) for key, each in arm.after.items()}
-        return Arm(after, {**arm.silent, **silent}, arm.recorded or frozenset(known))
-
-    def _fix(
-        self, broken: Sequence[Package], keys: Sequence[str], known: Sequence[str], options: argparse.Namespace
-    ) -> dict[str, int]:
-        """Make the code of each recorded model that is not measured yet. The silent events of all, those of earlier
-        runs included."""
-        heads, out = self.folder("head-recorded"), self.folder("after-recorded")
-        heads.mkdir(exist_ok=True)
-        out.mkdir(exist_ok=True)
-        counted, done = out / "silent.json", read(out / "results.jsonl")
+    def fix(self, this: Round, keys: Sequence[str], known: Sequence[str]) -> None:
+        """Make the code of each recorded model that is not measured yet."""
+        this.results.mkdir(exist_ok=True)
+        counted, done = this.results / "silent.json", read(this.results / "results.jsonl")
         silent: dict[str, int] = json.loads(counted.read_text(encoding="utf-8")) if counted.is_file() else {}
-        for package in broken:
+        for package in self._broken:
             for key in _of(package, [key for key in keys if key not in done]):
                 if key in known:
-                    trace = self.folder("recorded") / key.replace(".", "/") / TRACE
-                    by = f"{_made_by(package)} {hashlib.sha256(trace.read_bytes()).hexdigest()}"
-                    more = ["--opaque", "--trace", str(trace), *options.fix_options.split()]
-                    sources.after(self.tree(key), heads / key, by, more)
-                silent[key] = _silent(key, package, heads / key if key in known else self.tree(key), self.work)
+                    trace = this.traces / key.replace(".", "/") / TRACE
+                    this.fix(key, trace, _made_by(package), self._options.fix_options.split())
+                head = this.heads / key if key in known else this.tree(key)
+                silent[key] = _silent(key, package, head, this.work)
         counted.write_text(json.dumps(silent), encoding="utf-8")
-        return silent
+        self.silent |= silent
 
-    def forget_exam(self) -> None:
-        """Remove traces and code of the exam that is measured."""
-        parts = list(map(self.folder, ("recorded", "after-recorded", "head-recorded")))
-        for key in read(parts[1] / "results.jsonl"):
-            if half(key.partition(".")[0]) == "exam":
-                for folder in (*(each / key.replace(".", "/") for each in parts[:2]), parts[2] / key):
-                    shutil.rmtree(folder, ignore_errors=True)
+    def measure(self, this: Round, keys: Sequence[str]) -> Mapping[str, Row]:
+        """Measure each with its own code."""
+        before = str(this.work / "before")
+        measure(this.heads, this.results, keys, self._options, "--against", before, "--tree-per-model")
+        found = read(this.results / "results.jsonl")
+        self.after |= {key: found[key] for key in keys if key in found}
+        return {key: each.row for key, each in found.items()}
+
+
+def _forget_exam(this: Round) -> None:
+    """Remove traces and code of the exam that is measured."""
+    for key in read(this.results / "results.jsonl"):
+        if half(key.partition(".")[0]) == "exam":
+            kept = (each / key.replace(".", "/") for each in (this.traces, this.results))
+            for folder in (*kept, this.heads / key):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _made_by(package: Package) -> str:
@@ -156,7 +142,7 @@ def _findings(package: Package, base: Path, folder: Path) -> list[dict[str, Any]
     file, mark = folder / f"{package.name}.findings.json", _made_by(package)
     kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     if kept.get("made_by") != mark:
-        kept = {"made_by": mark, "findings": sources.findings(base)}
+        kept = {"made_by": mark, "findings": fixed_copy.findings(base)}
         folder.mkdir(exist_ok=True)
         file.write_text(json.dumps(kept), encoding="utf-8")
     found: list[dict[str, Any]] = kept["findings"]

@@ -14,7 +14,6 @@ from typing import Any
 from graphmend_evaluation.results import BreakSite, Counts, SkippedFrame, to_json
 from graphmend_evaluation.survey.row import Row
 
-TRACE = "trace.json"
 _HEADED = (ast.If, ast.While)
 
 

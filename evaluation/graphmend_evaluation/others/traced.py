@@ -23,7 +23,7 @@ from graphmend_codemod.trace import document, join
 from graphmend_codemod.trace.document import OWN, Site
 from graphmend_evaluation.others import result, worker
 from graphmend_evaluation.others.builders import MODELS, packages
-from graphmend_evaluation.others.result import TRACE
+from graphmend_evaluation.recording_rounds import TRACE
 
 FIXED = (join.Remedy.FIX.value, join.Remedy.UNSAFE.value, join.Remedy.OPAQUE.value)
 

@@ -77,14 +77,16 @@ def _measurement(package: Package, root: Path, options: argparse.Namespace) -> C
     def measure(model: str) -> Row:
         from graphmend_evaluation.loading import Factory
         from graphmend_evaluation.others.measuring import MeasuringOthers
-        from graphmend_evaluation.others.recording import Recording
+        from graphmend_evaluation.others.recording import RecordingOthers
 
         out = options.out / package.name
         against = None if options.against is None else options.against / package.name
         warnings.simplefilter("ignore")
         factory = Factory(root, f"{package.imports}:{model}", load(package, model))
         measuring = (
-            Recording(root, out, None, 1) if options.record else MeasuringOthers(root, out, against, options.calls)
+            RecordingOthers(root, out, None, 1)
+            if options.record
+            else MeasuringOthers(root, out, against, options.calls)
         )
         measuring.backend = options.backend
         return measuring.measured(model, package.imports, factory)

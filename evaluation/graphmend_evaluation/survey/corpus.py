@@ -1,11 +1,12 @@
 """Measure the rows of a list, each a class of transformers and a mode: as installed, with safe, opaque, unsafe fixes.
 
-    python -m graphmend_evaluation.survey.corpus ROWS [--sample N] [--work FOLDER]
+    python -m graphmend_evaluation.survey.corpus ROWS [--sample N] [--recorded ROUNDS] [--work FOLDER]
 
 A line of ROWS is `Class eval` or `Class train`; `#` begins a comment. Rows are taken in a random order that is the same
 each time, so that what was measured until an interruption is a fair sample; the same command goes on. Another version
-of graphmend fixes anew, and measures the fixed arms again. Exit codes: 0 no problem, 1 a row has another eager result
-or fails after the fixes, 2 it could not be done.
+of graphmend fixes anew, and measures the fixed arms again. With `--recorded` the last arm is not that of unsafe fixes:
+each row that opaque ones leave broken is recorded and fixed alone. Exit codes: 0 no problem, 1 a row has another eager
+result or fails after the fixes, 2 it could not be done.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 from graphmend_codemod.core.cache import own_version
 from graphmend_evaluation.isolation import torch_is_installed
 from graphmend_evaluation.paper import prepare
-from graphmend_evaluation.survey import corpus_page
+from graphmend_evaluation.survey import corpus_page, corpus_recorded
 from graphmend_evaluation.survey.__main__ import about_this_run, worker_environment
 from graphmend_evaluation.survey.row import Row, read
 
@@ -33,6 +34,7 @@ ARMS = {
     "unsafe": ("--unsafe-fixes", "--opaque"),
 }
 """Names of the arms and the options of `graphmend fix` that make them."""
+UNSAFE = "unsafe"
 MODES = ("eval", "train")
 _AT_A_TIME = 60
 
@@ -84,18 +86,22 @@ def _run(options: argparse.Namespace) -> int:
     listed = read_rows(options.rows)
     rows = drawn(listed, options.sample, options.seed)
     work: Path = options.work.resolve()
+    recorded: dict[str, corpus_recorded.Recorded] = {}
     for start in range(0, len(rows), _AT_A_TIME):
-        _measure(rows[start : start + _AT_A_TIME], work, options)
+        recorded |= _measure(rows[start : start + _AT_A_TIME], work, options)
     measured = {name: {row.type: row for row in read(work / f"rows-{name}" / "results.jsonl")} for name in ARMS}
+    arms = [name for name in ARMS if name != UNSAFE or not options.recorded]
     found = [
-        corpus_page.Measured(row, *(measured[name].get(row) for name in ARMS))
+        corpus_page.Measured(row, **{name: measured[name].get(row) for name in arms}, recorded=recorded.get(row))
         for row in rows
         if row in measured["base"]
     ]
     folder: Path = options.results or work
     folder.mkdir(parents=True, exist_ok=True)
     about = {**about_this_run(), "rows": f"{len(found)} tried of {len(listed)} listed, in random order"}
-    page = folder / f"{about['date'].partition(' ')[0]}-corpus.md"
+    if options.recorded:
+        about["recorded"] = f"up to {options.recorded} times, while it breaks"
+    page = folder / f"{about['date'].partition(' ')[0]}-corpus{'-recorded' if options.recorded else ''}.md"
     page.write_text(corpus_page.markdown(found, about), encoding="utf-8")
     text = json.dumps({"about": about, "rows": [each.to_json() for each in found]}, indent=1)
     page.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
@@ -103,8 +109,8 @@ def _run(options: argparse.Namespace) -> int:
     return 1 if any(each.problems for each in found) else 0
 
 
-def _arm(name: str, work: Path) -> Path:
-    """The folder of an arm; a fixed one is made anew by another version of graphmend."""
+def _arm(name: str, work: Path, keep: bool) -> Path:
+    """The folder of an arm; a fixed one is made anew by another version of graphmend, unless it is to be kept."""
     folder, made_by = work / name, work / f"{name}-made-by"
     if name == "base":
         if not folder.is_dir():
@@ -112,7 +118,7 @@ def _arm(name: str, work: Path) -> Path:
             print("Putting the installed transformers package into a git repository", flush=True)
             prepare.copy_installed("transformers", folder)
         return folder
-    if made_by.is_file() and made_by.read_text(encoding="utf-8") == own_version():
+    if made_by.is_file() and (keep or made_by.read_text(encoding="utf-8") == own_version()):
         return folder
     for old in (folder, work / f"rows-{name}"):
         shutil.rmtree(old, ignore_errors=True)
@@ -125,29 +131,33 @@ def _arm(name: str, work: Path) -> Path:
     return folder
 
 
-def _measure(rows: Sequence[str], work: Path, options: argparse.Namespace) -> None:
-    """Each arm for the rows that still break in the arm before it."""
+def _measure(rows: Sequence[str], work: Path, options: argparse.Namespace) -> dict[str, corpus_recorded.Recorded]:
+    """Each arm for the rows that still break in the arm before it. What recorded runs make of those that are left."""
+
+    def worker(root: Path, out: Path, waiting: Sequence[str], *more: str) -> None:
+        _work(root, out, waiting, options, "--against", str(work / "rows-base"), *more)
+
     wanted: Sequence[str] = rows
     for name in ARMS:
-        root = _arm(name, work)
+        if name == UNSAFE and options.recorded:
+            return corpus_recorded.measured(work, wanted, options.recorded, worker)
+        root = _arm(name, work, options.keep_measured)
         out = work / f"rows-{name}"
         done = {row.type for row in read(out / "results.jsonl")}
         waiting = [row for row in wanted if row not in done]
-        if waiting:
-            command = [
-                sys.executable,
-                "-m",
-                "graphmend_evaluation.survey.worker",
-                "--root",
-                str(root),
-                "--out",
-                str(out),
-            ]
-            command += [] if name == "base" else ["--against", str(work / "rows-base")]
-            command += ["--timeout", str(options.timeout), "--calls", str(options.calls), "--classes"]
-            if subprocess.run([*command, *waiting], env=worker_environment(out), check=False).returncode != 0:
-                raise prepare.PrepareError("the worker ended early; the same command goes on with what is missing")
+        if waiting and name == "base":
+            _work(root, out, waiting, options)
+        elif waiting:
+            worker(root, out, waiting)
         wanted = list(_broken(read(out / "results.jsonl"), set(wanted)))
+    return {}
+
+
+def _work(root: Path, out: Path, rows: Sequence[str], options: argparse.Namespace, *more: str) -> None:
+    command = [sys.executable, "-m", "graphmend_evaluation.survey.worker", "--root", str(root), "--out", str(out)]
+    command += ["--timeout", str(options.timeout), "--calls", str(options.calls), "--classes", *more, *rows]
+    if subprocess.run(command, env=worker_environment(out), check=False).returncode != 0:
+        raise prepare.PrepareError("the worker ended early; the same command goes on with what is missing")
 
 
 def _broken(rows: Sequence[Row], wanted: set[str]) -> Iterator[str]:
@@ -162,6 +172,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("rows", type=Path, help="a file of lines such as `BartModel eval`")
     parser.add_argument("--sample", type=int, help="only the first so many rows of a random order [default: all]")
     parser.add_argument("--seed", type=int, default=0, help="of that order [default: 0]")
+    parser.add_argument(
+        "--recorded",
+        type=int,
+        nargs="?",
+        const=1,
+        default=0,
+        metavar="ROUNDS",
+        help="fix each row that is left with a trace of it, and once more while it breaks [default: once]",
+    )
+    parser.add_argument("--keep-measured", action="store_true", help="also what other versions of graphmend fixed")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one row [default: 120]")
     parser.add_argument("--calls", type=int, default=1, help="calls that are compiled [default: 1]")
     parser.add_argument("--work", type=Path, default=Path(".corpus"), help="a folder of its own [default: .corpus]")

@@ -3,7 +3,8 @@
     python -m graphmend_evaluation.survey.worker --root WORKTREE --out FOLDER [--against FOLDER] TYPE...
 
 Each line of `FOLDER/results.jsonl` is one type's `Row`. A type that has a row is left out, so that an interrupted run
-goes on where it ended.
+goes on where it ended. With `--record` they are recorded and not measured: `FOLDER/TYPE/trace.json` is the trace, of
+the models that `--against` names.
 """
 
 from __future__ import annotations
@@ -58,10 +59,12 @@ def _measurement(
 ) -> Callable[[str], Row]:
     def measure(name: str) -> Row:
         from graphmend_evaluation.survey.measuring import SurveyRun
+        from graphmend_evaluation.survey.recording import RecordingSurvey
 
         mode = "train" if name.endswith(":train") else options.mode
         eager_only = options.eager_only
-        arm = SurveyRun(root, out, options.against, options.calls, options.dtype, eager_only=eager_only, mode=mode)
+        kind, against = (RecordingSurvey, None) if options.record else (SurveyRun, options.against)
+        arm = kind(root, out, against, options.calls, options.dtype, eager_only=eager_only, mode=mode)
         arm.backend = options.backend
         return arm.first(name, classes) if earlier is None else arm.second(earlier)
 
@@ -78,7 +81,7 @@ def _import() -> None:
         import torch._dynamo
         from transformers import GenerationMixin, PreTrainedModel  # noqa: F401 - these bring the rest
 
-        import graphmend_evaluation.survey.measuring  # noqa: F401
+        import graphmend_evaluation.survey.recording  # noqa: F401
 
         # The first compilation imports as much again.
         torch.compile(torch.nn.Linear(2, 2), backend="eager")(torch.ones(2))
@@ -153,6 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--mode", choices=MODES, default="eval", help="what is measured [default: eval]")
     parser.add_argument("--backend", choices=BACKENDS, default=COUNTING, help="what compiles the graphs")
     parser.add_argument("--eager-only", action="store_true", help="compare eager results, and compile nothing")
+    parser.add_argument("--record", action="store_true", help="record what a user would, and measure nothing")
     parser.add_argument("--classes", action="store_true", help="TYPE is `Class:eval` or `Class:train`")
     parser.add_argument("types", nargs="*", help="model types [default: all]")
     return parser
