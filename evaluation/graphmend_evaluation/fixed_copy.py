@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from graphmend_codemod.core.cache import VARIABLE
 from graphmend_evaluation.paper.prepare import PrepareError
 
 FIX_TIMEOUT = 900
@@ -22,10 +24,13 @@ def after(base: Path, root: Path, made_by: str, options: Sequence[str]) -> None:
     text = f"{made_by} {' '.join(options)}"
     if root.is_dir() and mark.is_file() and mark.read_text(encoding="utf-8") == text:
         return
-    shutil.rmtree(root, ignore_errors=True)
+    being_made = root.with_name("being-made")  # always the same folder, for which the cache knows what files say
+    for folder in (root, being_made):
+        shutil.rmtree(folder, ignore_errors=True)
     mark.unlink(missing_ok=True)
-    shutil.copytree(base, root, ignore=_LEFT_OUT)
-    _graphmend(["fix", *options, str(root)], root)
+    shutil.copytree(base, being_made, ignore=_LEFT_OUT)
+    _graphmend(["fix", *options, str(being_made)], being_made)
+    being_made.rename(root)
     mark.write_text(text, encoding="utf-8")
 
 
@@ -40,8 +45,9 @@ def _graphmend(arguments: Sequence[str], folder: Path) -> str:
     if not project.is_file():
         project.write_text("[tool.graphmend]\n", encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "graphmend_codemod", arguments[0], "--no-cache", "--jobs", "1", *arguments[1:]],
+        [sys.executable, "-m", "graphmend_codemod", arguments[0], "--jobs", "1", *arguments[1:]],
         cwd=folder,
+        env={**os.environ, VARIABLE: str(folder.parent / "cache")},
         capture_output=True,
         text=True,
         timeout=FIX_TIMEOUT,

@@ -91,6 +91,14 @@ def check_text(text: bytes, path: Path, settings: Settings) -> CheckResult:
     return CheckResult(found.findings, found.problems, 1)
 
 
+def _that_may_change(files: Sequence[str], settings: Settings) -> Sequence[str]:
+    """Of a recorded run only the files of its sites: nothing else is fixed, so nothing else has to be judged."""
+    if settings.only_sites is None:
+        return files
+    sites = {path for path, *_ in settings.only_sites}
+    return [path for path in files if path in sites]
+
+
 def fix(
     paths: Sequence[Path],
     settings: Settings,
@@ -113,8 +121,10 @@ def fix(
     leftovers = tuple(remove_leftovers(os.path.join(root, folder) for folder in sorted(folders)))
     checker = checker or Checker(settings, jobs=jobs, cache=cache, remember=True)
     fixing = Fixing(checker, settings, vetoes, proof)
+    wanted = _that_may_change(files.files, settings)
     with without_cyclic_collector():
-        fixing.run(files.files, named=files.named)
+        if wanted or settings.only_sites is None:
+            fixing.run(wanted, named=files.named)
     fixes: list[FileFix] = []
     problems = [*files.problems, *fixing.problems]
     missing = False

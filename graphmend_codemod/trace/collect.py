@@ -261,7 +261,8 @@ class _ProcessReader:
         self._stacks.setdefault((event.frame, event.compilation), []).append((site, text.frames))
 
     def _told_by_error(self, event: events.Compiled) -> events.Break | None:
-        """The break of which only an error tells: with `fullgraph=True` it is one, and the program most often ends."""
+        """The break of which only an error tells: with `fullgraph=True`, or of an operator that Dynamo cannot run. The
+        program most often ends."""
         if event.failed_at is None or (event.frame, event.compilation) in self._broken:
             return None
         path, line = event.failed_at

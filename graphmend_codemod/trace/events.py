@@ -17,6 +17,8 @@ _LOG_LINE = re.compile(r"^V\d{4} [^\]]*\] (\{.*\})\s*$")
 _RANK = re.compile(r"_rank_(\d+)_")
 # How Dynamo says that it leaves a frame to Python; anything else is an error, which most often ends the program.
 _GIVEN_UP = frozenset({"Unsupported", "SkipFrame"})
+# With `fullgraph=True` the first is an error; the second is one always: an operator failed on tensors without values.
+_OF_A_LINE = frozenset({"Unsupported", "TorchRuntimeError"})
 
 
 class Frame(NamedTuple):
@@ -169,7 +171,7 @@ def _compiled(frame: int | None, compilation: int, metrics: Mapping[str, Any]) -
         float(metrics.get("entire_frame_compile_time_s") or 0.0),
         float(metrics.get("dynamo_time_before_restart_s") or 0.0),
         str(failed) if failed else None,
-        (str(path), line) if kind == "Unsupported" and path and isinstance(line, int) and line > 0 else None,
+        (str(path), line) if kind in _OF_A_LINE and path and isinstance(line, int) and line > 0 else None,
     )
 
 

@@ -294,6 +294,20 @@ def test_error_of_fullgraph_is_a_site() -> None:
     assert (site.events, recorded.result.totals.skipped) == (1, 0)
 
 
+def test_an_operator_that_dynamo_cannot_run_is_a_site() -> None:
+    from graphmend_evaluation import trace
+
+    torch.compiler.reset()
+    model = torch.compile(traced_models.UnpackedIndices(), backend="eager")
+    with pytest.raises(torch._dynamo.exc.TorchRuntimeError), trace(root=counted_models.ROOT) as recorded:
+        model(torch.ones(3, 4), torch.tensor([[0, 1], [2, 2]]))
+    torch.compiler.reset()
+    (site,) = recorded.result.sites
+    assert site.kind.startswith("TorchRuntimeError")
+    assert (site.source.strip(), site.place.function) == ("x[rows, columns] = 0.0", "forward")
+    assert (site.events, recorded.result.totals.skipped) == (1, 0)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs process groups")
 def test_ctrl_c_leaves_the_trace_of_a_program_that_never_compiles(folder: Path) -> None:
     command = [

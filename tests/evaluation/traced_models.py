@@ -96,3 +96,12 @@ def shared_with_a_closure(x: torch.Tensor) -> torch.Tensor:
         return doubled + 1
 
     return more()
+
+
+class UnpackedIndices(torch.nn.Module):
+    """Indices that are 0-dim tensors: Dynamo cannot run the write, and raises."""
+
+    def forward(self, x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        rows, columns = zip(*places, strict=True)
+        x[rows, columns] = 0.0
+        return x * 2

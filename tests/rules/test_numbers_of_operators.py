@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+import torch
 
 from tests.rules.unbacked_models import CODE, TRAINING
 from tests.tools.compiled import compiled_differences
@@ -63,3 +66,62 @@ def test_a_number_that_no_operator_asks_for_is_in_the_graph_with_gradients() -> 
     assert "not torch.is_grad_enabled()" not in after, after
     backend = "aot_eager_decomp_partition"
     assert not list(compiled_differences(after, ["torch.rand(3, 4)"], scenarios=TRAINING, backend=backend))
+
+
+_TAKE_NONE = [
+    "F.adaptive_avg_pool1d(x[None], n)",
+    "F.adaptive_avg_pool2d(x[None], (n, n))",
+    "F.adaptive_max_pool2d(x[None], output_size=n)",
+    "F.affine_grid(torch.eye(2, 3)[None], (1, 1, n, n), align_corners=False)",
+    "F.avg_pool2d(x[None], n)",
+    "F.max_pool1d(x[None], n)",
+    "F.max_pool2d(x[None], 2, stride=n)",
+    "F.lp_pool2d(x[None], 2, n)",
+    "F.one_hot(torch.arange(2), n)",
+    "F.unfold(x[None, None], n)",
+    "F.interpolate(x[None, None], size=(n, n + 1), mode='bilinear', align_corners=True)",
+    "F.interpolate(x[None, None], (n, n), mode='area')",
+    "torch.linspace(0, 1, n)",
+    "torch.logspace(0, 1, 2 * n)",
+    "torch.hann_window(n)",
+    "torch.kaiser_window(n)",
+    "torch.tensor_split(x, n)[0]",
+    "torch.diagonal(x, n)",
+    "torch.diag_embed(x, n)",
+    "x.chunk(n)[0]",
+    "x.unfold(1, n, 1)",
+]
+
+
+@pytest.mark.parametrize("call", _TAKE_NONE)
+def test_a_number_that_an_operator_takes_as_a_number_of_python_alone_stays_outside_of_the_graph(call: str) -> None:
+    declined(_MODEL.format(line=f"return {call}"), "takes no symbol", **CODE)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "F.interpolate(x[None, None], size=(n, n), mode='bilinear')",
+        "F.interpolate(x[None, None], size=(n, n), mode='bilinear', align_corners=False)",
+        "F.interpolate(x[None], n)",
+        "self.chunk(n)",
+        "x.roll(n, 0)",
+    ],
+)
+def test_a_number_that_an_operator_takes_as_a_symbol_is_in_the_graph(call: str) -> None:
+    model = _MODEL.format(line=f"return {call}") + "\n    def chunk(self, n):\n        return torch.zeros(n)\n"
+    after = fixed(model, **CODE)[0]
+    assert "_number_in_graph(self.n)" in after
+    assert not list(compiled_differences(after, ["torch.rand(3, 4)"], scenarios=TRAINING))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", _TAKE_NONE)
+def test_an_operator_that_takes_no_symbol_breaks_the_graph(call: str) -> None:
+    """What the table of such operators says, asked of torch itself."""
+    scope: dict[str, Any] = {}
+    exec(fixed(_MODEL.format(line="return torch.zeros(n)"), **CODE)[0].replace("torch.zeros(n)", call), scope)
+    model: torch.nn.Module = scope["Model"]()
+    torch.compiler.reset()
+    with torch._dynamo.error_on_graph_break(True), pytest.raises(torch._dynamo.exc.UserError), torch.no_grad():
+        torch.compile(model, backend="eager")(torch.rand(3, 4))

@@ -140,7 +140,7 @@ def _measure(rows: Sequence[str], work: Path, options: argparse.Namespace) -> di
     wanted: Sequence[str] = rows
     for name in ARMS:
         if name == UNSAFE and options.recorded:
-            return corpus_recorded.measured(work, wanted, options.recorded, worker)
+            return corpus_recorded.measured(work, wanted, options.recorded, worker, keep=options.keep_measured)
         root = _arm(name, work, options.keep_measured)
         out = work / f"rows-{name}"
         done = {row.type for row in read(out / "results.jsonl")}

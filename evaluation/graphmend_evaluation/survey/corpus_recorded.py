@@ -29,9 +29,12 @@ class Recorded(NamedTuple):
     seconds: float
 
 
-def measured(work: Path, wanted: Sequence[str], rounds: int, worker: Worker) -> dict[str, Recorded]:
-    """Each of the `wanted` rows behind so many rounds."""
-    _forget_older(work, rounds)
+def measured(
+    work: Path, wanted: Sequence[str], rounds: int, worker: Worker, *, keep: bool = False
+) -> dict[str, Recorded]:
+    """Each of the `wanted` rows behind so many rounds; what other versions of graphmend made is used if `keep`."""
+    if not keep:
+        _forget_older(work, rounds)
     base = {row.type: row for row in read(work / "rows-base" / "results.jsonl")}
     all_rounds = recording_rounds.rounds(work, rounds, lambda _: work / "base")
     outcome = recording_rounds.run({key: base[key] for key in wanted if key in base}, all_rounds, _Steps(worker))

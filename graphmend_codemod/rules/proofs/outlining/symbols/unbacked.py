@@ -22,6 +22,7 @@ from graphmend_codemod.rules.proofs.outlining.symbols.fractions_read import has_
 from graphmend_codemod.rules.proofs.outlining.symbols.kept_boxes import kept
 from graphmend_codemod.rules.proofs.outlining.symbols.kept_statistics import only_kept
 from graphmend_codemod.rules.proofs.outlining.symbols.laid_out_anew import widths_kept
+from graphmend_codemod.rules.proofs.outlining.symbols.numbers_not_taken import why_not_taken
 from graphmend_codemod.rules.proofs.outlining.symbols.unknown_counts import as_shape, rows_of, sizes_in, unanswered
 from graphmend_codemod.rules.proofs.outlining.symbols.values_asked import (
     why_truth_is_asked,
@@ -116,7 +117,9 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     if why is None:
         numbers, scope = [node for node, text in written if not _CHOOSES.search(text)], site.evaluator.scope.node
         counts = sizes_in(scope, rows_of(scope, chosen))
-        why, off = unanswered(site, chosen, [*numbers, *counts])
+        why = why_not_taken(site, [*numbers, *counts])
+        if why is None:
+            why, off = unanswered(site, chosen, [*numbers, *counts])
         if why is None:
             why, cut = unanswered_cut(site, rows_of(scope, (), [*numbers, *counts]), counts)
             off = list(dict.fromkeys([*off, *cut]))
