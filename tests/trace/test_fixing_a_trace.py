@@ -41,6 +41,13 @@ def test_only_what_broke_is_fixed(folder: Path, capsys: Captured) -> None:
     assert "        print('other')\n" in fixed(folder)
 
 
+def test_a_file_without_a_site_is_not_judged(folder: Path, capsys: Captured) -> None:
+    (folder / "other.py").write_text("import torch\n\n\nclass Broken(torch.nn.Module:\n")
+    assert main(["fix", "--no-cache", "--trace", "trace.json"]) == 1  # 2 where a file that is judged cannot be parsed
+    assert "other.py" not in capsys.readouterr().err
+    assert "torch.where" in fixed(folder)
+
+
 def test_second_run_changes_nothing(folder: Path) -> None:
     main(["fix", "--no-cache", "--trace", "trace.json"])
     assert main(["fix", "--no-cache", "--trace", "trace.json"]) == 0
