@@ -60,8 +60,12 @@ def test_a_gradient_that_asks_for_a_number_is_asked_for(line: str) -> None:
     assert not list(compiled_differences(after, ["torch.rand(3, 4)"], scenarios=TRAINING, backend=backend))
 
 
-def test_a_number_that_no_operator_asks_for_is_in_the_graph_with_gradients() -> None:
-    after = fixed(_MODEL.format(line="return torch.lerp(x, x.clamp(max=n), 0.5)"), **CODE)[0]
+@pytest.mark.parametrize(
+    "line",
+    ["return torch.lerp(x, x.clamp(max=n), 0.5)", "return torch.lerp(x, x * n, 0.5).clamp(max=n)"],
+)
+def test_a_number_that_no_operator_asks_for_is_in_the_graph_with_gradients(line: str) -> None:
+    after = fixed(_MODEL.format(line=line), **CODE)[0]
     assert "_number_in_graph(self.n)" in after
     assert "not torch.is_grad_enabled()" not in after, after
     backend = "aot_eager_decomp_partition"

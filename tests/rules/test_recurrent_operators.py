@@ -75,6 +75,13 @@ def test_a_checkpoint_lets_a_recurrent_layer_read_what_was_saved() -> None:
     same(results(model, checkpointed, X), results(model, one_graph(checkpointed, "eager"), X), 1e-5)
 
 
+@pytest.mark.parametrize("kind", ["GRU", "RNN"])
+@pytest.mark.parametrize("write", ["y.mul_(2.0)", "y[0] = 0.0", "state.add_(1.0)"])
+def test_a_result_may_be_written_where_no_backend_compiles_the_graph(kind: str, write: str) -> None:
+    body = f"y, state = self.rnn(x)\n{write}\nreturn y + state"
+    compiled_like_eager(made(recurrent(f"nn.{kind}(4, 5)", body)), X.transpose(0, 1), backend="eager")
+
+
 def test_parameters_that_change_in_place_are_used() -> None:
     model = made(recurrent("nn.LSTM(4, 5)", "return self.rnn(x)[0]"))
     whole: Any = torch.compile(model, backend="aot_eager", fullgraph=True)

@@ -100,6 +100,7 @@ what only happened to agree, is asked for in the header, so other calls break th
 what it gives with that and raises an error where it differs: in sizes, dtypes or how the results are put together, in
 whether one needs a gradient, or where it shares or changes what went in, buffers and attributes of an instance
 included. A tensor that is given by two names is one tensor in the operator, too, for code that asks `other is x`.
+A gradient takes what autograd kept of the call, as eager mode does; a second one of the same call runs it again.
 Statements that changed the instance or an argument in the run, gave no tensors, or share memory with what went in are
 left alone, and so are those that read an instance, an object or a variable of the file which the source may change
 earlier in the same graph, under a condition that no recorded call met; an object that is another one at each call, for

@@ -56,7 +56,7 @@ TAKEN_APART = """\
                 each = each.contiguous()
                 each = each.clone() if each.untyped_storage().data_ptr() in taken else each
                 taken.add(each.untyped_storage().data_ptr())
-                yield each
+                yield each.new_empty(0).set_(each.detach()) if each._is_view() else each  # a view is not to be written
 """
 """How the function gets it back, and how its results are put together; without its `def`, which differ."""
 

@@ -6,6 +6,7 @@ Features: `gradient` where results may need one, and `draws` where NumPy or Pyth
 from __future__ import annotations
 
 from graphmend_codemod.rules.proofs.outlining.texts.parts import PUT_TOGETHER, TAKEN_APART
+from graphmend_codemod.rules.proofs.outlining.texts.recorded_gradient import DRAWS, GRADIENT
 
 LIKE = '''\
 def _is_like_recorded(x, dtype, rank: int, device: str) -> bool:
@@ -58,9 +59,11 @@ def _recorded_operator(results, count: int, form: str, held=None):  #: gradient
     them; a word stands for a size that only the data tells. `form` tells how they are put together. Results that are
     other than that raise an error, and so does a change of what is given.
     The operator counts its calls, so that none is left out, no two are merged, and they stay in order.  #: !gradient
-    A gradient runs `code` again. `held(*given)` are the parameters in what is given.  #: gradient
+    A gradient takes what autograd kept of the call, or runs `code` again.  #: gradient
+    `held(*given)` are the parameters in what is given.  #: gradient
     """
     import contextlib
+    import functools
     import itertools
     import random  #: draws
     import struct  #: draws
@@ -105,6 +108,8 @@ def _recorded_operator(results, count: int, form: str, held=None):  #: gradient
 
         def around(tensors, autocast):
             kind = tensors[0].device.type if tensors else "cpu"
+            if autocast is None and not torch.is_autocast_enabled(kind):
+                return contextlib.nullcontext()
             return torch.autocast(kind, autocast, autocast is not None, cache_enabled=False)
 
         def promised(each, sizes, dtype, device):
@@ -129,12 +134,14 @@ def _recorded_operator(results, count: int, form: str, held=None):  #: gradient
         def version(each):
             return 0 if each.is_inference() else each._version
 
-        def state_of(given):  # what changes where the code writes into what is given
-            found = []
+        def buffers_of(given):  # the walk takes longer than what is asked of them, before and after
+            return [part._buffers for each in given if isinstance(each, torch.nn.Module) for part in each.modules()]
+
+        def state_of(given, buffers):  # what changes where the code writes into what is given
+            found = [(id(one), version(one)) for part in buffers for one in part.values() if one is not None]
             for each in given:
                 held = each if type(each) is list else getattr(each, "__dict__", {}).values()
                 found += map(id, held)
-                found += map(version, each.buffers() if isinstance(each, torch.nn.Module) else [])
                 found += [version(one) for one in held if isinstance(one, torch.Tensor)]
                 found += [len(one) for one in held if type(one) in (list, dict, set)]
             return found
@@ -146,6 +153,10 @@ def _recorded_operator(results, count: int, form: str, held=None):  #: gradient
                     torch._C._dispatch_tls_set_dispatch_key_excluded(key, False)
                 yield
 
+        @functools.cache
+        def untraced():  # where the graph broke at the operator, Dynamo would go on inside of it
+            return torch.compiler.disable(code)
+
         def call(tensors, sizes, floats, way, number, autocast):  #: gradient
         def call(tensors, sizes, floats, way, number, autocast, leaves):  #: !gradient
             versions = [version(each) for each in tensors]
@@ -156,13 +167,13 @@ def _recorded_operator(results, count: int, form: str, held=None):  #: gradient
             if leaves is not None:  #: !gradient
                 apart = [each.detach().requires_grad_(n in leaves) for n, each in enumerate(tensors)]  #: !gradient
             given = list(unpacked(apart, sizes, floats, way, number))
-            state = state_of(given)
-            run = torch.compiler.disable(code)  # where the graph broke at the operator, Dynamo would go on inside of it
+            buffers = buffers_of(given)
+            state = state_of(given, buffers)
             with around(tensors, autocast):
                 with autograd() if leaves is not None else contextlib.nullcontext():  #: !gradient
-                    found = run(*given)  #: !gradient
+                    found = untraced()(*given)  #: !gradient
                 needed = any(each.requires_grad for each in flat(found) if isinstance(each, torch.Tensor))  #: !gradient
-                found = run(*given)  #: gradient
+                found = untraced()(*given)  #: gradient
                 made = form_of(found)
                 found = [each for each in flat(found) if each is not None]
                 found = [torch.as_tensor(each) if hasattr(each, "__array__") else each for each in found]
@@ -180,7 +191,7 @@ def _recorded_operator(results, count: int, form: str, held=None):  #: gradient
                 raise RuntimeError(f"{where} returned the memory of an argument, which it did not in the recorded run")
             if any(shared(each, other) for n, each in enumerate(found) for other in found[:n]):
                 raise RuntimeError(f"{where} returned one memory twice, which it did not in the recorded run")
-            if versions != [version(each) for each in tensors] or state != state_of(given):
+            if versions != [version(each) for each in tensors] or state != state_of(given, buffers):
                 raise RuntimeError(f"{where} wrote into an argument, which it did not in the recorded run")
             return found
 
@@ -235,6 +246,7 @@ def _recorded_operator(results, count: int, form: str, held=None):  #: gradient
             rest.append(torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None)
             inside = list(held(*given)) if held is not None else []  #: gradient
             if torch.is_grad_enabled() and any(each.requires_grad for each in tensors + inside):  #: gradient
+                rest.append([n for n, each in enumerate(tensors) if each.requires_grad])  #: gradient
                 found = trained((tensors + inside)[0], tensors + inside, *rest)[0]  #: gradient
                 return found[0] if count == 1 else tuple(found)  #: gradient
             leaves = [n for n, each in enumerate(tensors) if each.requires_grad]  #: !gradient
@@ -245,126 +257,6 @@ def _recorded_operator(results, count: int, form: str, held=None):  #: gradient
 
     return decorate"""
 )
-
-GRADIENT = """
-        def random_states(tensors):
-            device = tensors[0].device
-            other = [] if device.type == "cpu" else [torch.get_device_module(device).get_rng_state(device)]
-            return [torch.get_rng_state(), *python_states(), *other]  #: draws
-            return [torch.get_rng_state(), *other]  #: !draws
-{draws}
-        def run_trained(first, tensors, *rest):
-            states = random_states(tensors)
-            return list(separate(call(tensors, *rest))), states
-
-        def fake_trained(first, tensors, *rest):
-            states = random_states(tensors)
-            return fake(tensors, *rest), [torch.empty(len(each), dtype=each.dtype) for each in states]
-
-        def check_leaves(found, known):
-            waiting = [each.grad_fn for each in found if each.grad_fn is not None]
-            seen = set(waiting)
-            while waiting:
-                step = waiting.pop()
-                leaf = getattr(step, "variable", None)
-                if leaf is not None and not any(leaf is each for each in known):
-                    where = f"{code.__module__}.{code.__name__}, which torch.compile calls as one operator,"
-                    raise RuntimeError(f"{where} uses a tensor that needs a gradient and that it is not given")
-                following = {each for each, _ in step.next_functions if each is not None} - seen
-                seen |= following
-                waiting.extend(following)
-
-        def is_same(one, other):  # but for what a device sums in another order
-            if one.shape != other.shape or not other.numel() or not other.is_floating_point():
-                return torch.equal(one, other)
-            largest = float(other.abs().nan_to_num(0, 0, 0).max())
-            return torch.allclose(one, other, rtol=1e-2, atol=1e-2 * largest, equal_nan=True)
-
-        def run_backward(tensors, sizes, floats, form, number, autocast, grads, states, results, wanted):
-            device = tensors[0].device
-            other = [] if device.type == "cpu" else [device]
-            kind = "cuda" if device.type == "cpu" else device.type
-            with torch.random.fork_rng(other, device_type=kind), drawing_again(*states[1:3]):  #: draws
-            with torch.random.fork_rng(other, device_type=kind):  #: !draws
-                torch.set_rng_state(states[0])
-                for state in states[3:]:  #: draws
-                for state in states[1:]:  #: !draws
-                    torch.get_device_module(device).set_rng_state(state, device)
-                with autograd():
-                    own = list(held(*unpacked(tensors, sizes, floats, form, number))) if held is not None else []
-                    given = tensors[: len(tensors) - len(own)]
-                    given = [each.detach().requires_grad_(place in wanted) for place, each in enumerate(given)]
-                    found = call(given, sizes, floats, form, number, autocast)
-                    if not all(is_same(one.detach(), other) for one, other in zip(found, results)):
-                        where = f"{code.__module__}.{code.__name__}, which torch.compile calls as one operator,"
-                        raise RuntimeError(f"{where} gave other results when a gradient ran it again")
-                    check_leaves(found, given + own)
-                    given += own
-                    smooth = [each for each in found if each.is_floating_point() or each.is_complex()]
-                    pairs = [pair for pair in zip(smooth, grads) if pair[0].requires_grad]
-                    leaves, outputs = [given[place] for place in wanted], [each for each, _ in pairs]
-                    made = [None] * len(leaves)
-                    if pairs:
-                        made = torch.autograd.grad(outputs, leaves, [each for _, each in pairs], allow_unused=True)
-            made = [torch.zeros_like(own) if each is None else each for own, each in zip(leaves, made)]
-            return [each.contiguous().clone() for each in made]
-
-        def fake_backward(tensors, *rest):
-            return [torch.empty_like(tensors[place], memory_format=torch.contiguous_format) for place in rest[-1]]
-
-        def keep(ctx, inputs, output):
-            _, tensors, *ctx.rest = inputs
-            ctx.count = len(tensors)
-            ctx.smooth = [each.is_floating_point() or each.is_complex() for each in output[0]]
-            ctx.states = len(output[1])
-            ctx.save_for_backward(*tensors, *output[1], *(each.clone() for each in output[0]))  # may be written later
-
-        def differentiate(ctx, grads, _):
-            grads = [each for each, smooth in zip(grads, ctx.smooth) if smooth]
-            saved, end = list(ctx.saved_tensors), ctx.count + ctx.states
-            tensors, states, results = saved[: ctx.count], saved[ctx.count : end], saved[end:]
-            wanted = [place for place, each in enumerate(ctx.needs_input_grad[1]) if each]
-            found = dict(zip(wanted, backward(tensors, *ctx.rest, grads, states, results, wanted)))
-            numbers = [None if each else [] for each in ctx.rest[:3]]
-            return None, [found.get(place) for place in range(ctx.count)], *numbers, None, None
-
-        def refuse(ctx, *grads):  # torch would leave parts of it out
-            raise RuntimeError(f"torch.compile has no gradient of a gradient for `{name}`")
-
-        # Where a checkpoint is compiled, torch finds the device of its random numbers by a first tensor alone.
-        more = f"(Tensor first, {taken}) -> (Tensor[], Tensor[])"
-        trained = define(f"{name}_trained", more, run_trained, fake_trained, "nondeterministic_seeded")
-        more = f"({taken}, Tensor[] grads, Tensor[] states, Tensor[] results, int[] wanted) -> Tensor[]"
-        backward = define(f"{name}_backward", more, run_backward, fake_backward)
-        torch.library.register_autograd(f"{name}_trained", differentiate, setup_context=keep)
-        torch.library.register_autograd(f"{name}_backward", refuse)
-"""
-
-
-DRAWS = """
-        def python_states():  # of Python's generator and NumPy's own one, as whole numbers
-            _, plain, gauss = random.getstate()
-            kind, keys, place, cached, other = numpy.random.get_state()
-            if kind != "MT19937":
-                where = f"{code.__module__}.{code.__name__}, which torch.compile calls as one operator,"
-                raise RuntimeError(f"{where} draws with {kind}, of which a gradient cannot draw the same again")
-            bits = struct.unpack("qq", struct.pack("dd", gauss or 0.0, other))
-            rows = [*plain, gauss is not None, bits[0]], [*keys.tolist(), place, cached, bits[1]]
-            return [torch.tensor([int(each) for each in row], device="cpu") for row in rows]
-
-        @contextlib.contextmanager
-        def drawing_again(plain, keys):
-            (*plain, has_gauss, gauss), (*keys, place, cached, other) = plain.tolist(), keys.tolist()
-            gauss, other = struct.unpack("dd", struct.pack("qq", gauss, other))
-            before = random.getstate(), numpy.random.get_state()
-            random.setstate((3, tuple(plain), gauss if has_gauss else None))
-            numpy.random.set_state(("MT19937", keys, place, cached, other))
-            try:
-                yield
-            finally:
-                random.setstate(before[0])
-                numpy.random.set_state(before[1])
-"""
 
 NAMES = {(): "_recorded_operator", ("gradient",): "_recorded_function", ("gradient", "draws"): "_recorded_draws"}
 
