@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from typing import Any
 
+import pytest
 import torch
 
-from tests.rules.operators import forgotten, made, outputs_and_gradients  # noqa: F401
+from tests.rules.operators import outputs_and_gradients
+from tests.tools.fixes import fixed
 
 _SOURCE = """
 import torch
@@ -26,8 +30,13 @@ class Model(nn.Module):
 """
 
 
-def test_a_checkpoint_lets_a_function_that_no_backend_compiles_read_what_was_saved() -> None:
-    model = made(_SOURCE)
+def test_a_checkpoint_lets_a_function_that_no_backend_compiles_read_what_was_saved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    subject: Any = types.ModuleType("checkpointed_subject")  # Dynamo looks its names up there, also in later tests
+    monkeypatch.setitem(sys.modules, "checkpointed_subject", subject)
+    exec(compile(fixed(_SOURCE, opaque=True)[0], "subject.py", "exec"), vars(subject))
+    model = subject.Model()
 
     def checkpointed(x: torch.Tensor) -> Any:
         return torch.utils.checkpoint.checkpoint(model, x * 2.0, use_reentrant=False).sin()
