@@ -138,6 +138,10 @@ class SourceFile:
         long = (line for line in self.lines if len(line) > SHORTEST_LIMIT and not any(each in line for each in ours))
         return min(max(map(len, long), default=SHORTEST_LIMIT), LONGEST_LIMIT)
 
+    def is_too_long(self, width: int) -> bool:
+        """True for a line longer than `line_limit`, which is looked for in the file only where that matters."""
+        return width > SHORTEST_LIMIT and (width > LONGEST_LIMIT or width > self.line_limit)
+
     def parse(self) -> ast.Module:
         """The syntax tree, made anew at every call; SourceError if Python cannot parse the text or it is too large."""
         if len(self.raw) > MOST_PARSED:

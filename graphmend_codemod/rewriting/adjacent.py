@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Sequence
 
+from graphmend_codemod.analysis.aliasing import may_write
+from graphmend_codemod.analysis.torch_api import RETURNS_TENSOR
 from graphmend_codemod.core.findings import CompilePath, Edit, EditForm, Original, Replacement, Span
 from graphmend_codemod.rewriting.blocks import CodeBlocks
 from graphmend_codemod.rewriting.render import offsets
@@ -19,9 +21,9 @@ def joined(blocks: CodeBlocks, edits: Sequence[Edit], indices: Sequence[int]) ->
     """The edits with these indices, in this order, where those that one header can hold are one under the first index;
     and for each index the one under which its edit is found.
 
-    A statement joins the one before it if it follows on the next line, its header is the same, and what that asks
-    cannot have changed: it asks only whether code is compiled, or for names that the first statement does not bind, if
-    that statement calls nothing.
+    A statement joins the ones before it if it follows on the next line, its header asks the same or nearly so (then one
+    header asks for all), and what that asks cannot have changed: it asks only whether code is compiled, or for names
+    that the statements before do not bind, if these call nothing but operators of torch.
     """
     found: dict[int, Edit] = {}
     leaders: dict[int, int] = {}
@@ -39,7 +41,10 @@ def joined(blocks: CodeBlocks, edits: Sequence[Edit], indices: Sequence[int]) ->
 def _both(blocks: CodeBlocks, first: Edit, second: Edit) -> Edit | None:
     """One edit for two, None where they cannot be joined."""
     plain = Edit((), form=EditForm.BESIDE)
-    alike = all(each._replace(replacements=(), imports=(), helpers=()) == plain for each in (first, second))
+    alike = all(
+        each._replace(replacements=(), imports=(), helpers=(), scriptable=False, repeats=False, raises=True) == plain
+        for each in (first, second)
+    )
     named = {each.name: each for each in first.helpers}
     if any(named.get(each.name, each) != each for each in second.helpers):
         return None  # two definitions of one name: they get numbers, each in its own edit
@@ -47,12 +52,13 @@ def _both(blocks: CodeBlocks, first: Edit, second: Edit) -> Edit | None:
         return None
     (one,), (other,) = first.replacements, second.replacements
     paths = _path(one), _path(other)
-    if paths[0] is None or paths[1] is None or paths[0][0] != paths[1][0]:
+    if paths[0] is None or paths[1] is None:
         return None
-    statement = _before(blocks, one.span, other.span)
-    if statement is None or not _stays(paths[0][0], statement):
+    (asked, before), (also_asked, behind) = paths[0], paths[1]
+    header = _header_of_both(blocks, one.span, asked, also_asked)
+    statements = _before(blocks, one.span, other.span)
+    if header is None or not statements or not all(_stays(header, each) for each in statements):
         return None
-    (header, before), (_, behind) = paths[0], paths[1]
     both = one.span.through(other.span)
     said = _COMMENTS.match(str(before[0]))
     if said is not None and isinstance(behind[0], str):  # said once
@@ -77,18 +83,55 @@ def _path(one: Replacement) -> tuple[CompilePath, tuple[str | Original, ...]] | 
     return header, tuple(part for part in (*path, behind.removesuffix(_ELSE)) if part)
 
 
-def _before(blocks: CodeBlocks, one: Span, other: Span) -> ast.stmt | None:
-    """The first of two whole statements of one block, each on lines of its own, the second on the next line."""
+def _header_of_both(blocks: CodeBlocks, place: Span, one: CompilePath, other: CompilePath) -> CompilePath | None:
+    """A header that asks what both ask, None where they differ in more than they share.
+
+    Where the header of one does not hold, the graph breaks at the other as well. So neither may ask for gradients when
+    the other does not: that is what training and evaluation differ in.
+    """
+    if one == other:
+        return one
+    asked, also_asked = _operands(one), _operands(other)
+    more = [each for each in also_asked if each not in asked]
+    less = [each for each in asked if each not in also_asked]
+    shared = len(asked) - len(less)
+    if shared < 2 or max(len(more), len(less)) > shared or any("grad" in each for each in (*more, *less)):
+        return None
+    conditions = tuple(dict.fromkeys((*one.conditions, *other.conditions)))
+    line = f"if {' and '.join((*asked, *more))}"
+    source = blocks.layout.source
+    column = len(source.line(place.start_line)) - len(source.line(place.start_line).lstrip())
+    if "\n" in line or source.is_too_long(column + len(line) + len(":")):
+        between = "\n    and "
+        line = f"if (\n    {between.join((*asked, *more))}\n)"
+    return CompilePath(line, conditions)
+
+
+def _operands(header: CompilePath) -> list[str]:
+    """What a header joins by `and`, as it is spelled and broken into lines; empty where it is another form."""
+    text = header.removeprefix("if ")
+    broken = text.startswith("(\n    ") and text.endswith("\n)")
+    found = text[6:-2].split("\n    and ") if broken else list(header.conditions)
+    return found if _parsed(found) == _parsed(header.conditions) and (broken or text == " and ".join(found)) else []
+
+
+def _parsed(conditions: Sequence[str]) -> str:
+    """The syntax tree of conditions joined by `and`."""
+    return ast.dump(ast.parse("(" + " and ".join(conditions) + ")", mode="eval"))
+
+
+def _before(blocks: CodeBlocks, one: Span, other: Span) -> list[ast.stmt]:
+    """The statements of the first of two parts of one block, each part on lines of its own, the second on the next."""
     places = [offsets(blocks.layout, span) for span in (one, other)]
     try:
         first, second = (blocks.find(*place) for place in places)
     except RewriteError:
-        return None
+        return []
     layout, ((_, end), (start, _)) = blocks.layout, places
     alone = all(each.whole and blocks.line_mates(each) == (each.first, each.last) for each in (first, second))
     same = first.block is second.block
     near = not layout.source.text[end:start].strip() and layout.source.line_at(start) == layout.source.line_at(end) + 1
-    return first.block[first.last] if alone and same and near else None
+    return first.block[first.first : first.last + 1] if alone and same and near else []
 
 
 def _stays(header: CompilePath, statement: ast.stmt) -> bool:
@@ -99,9 +142,21 @@ def _stays(header: CompilePath, statement: ast.stmt) -> bool:
     asked = [part for each in header.conditions for part in ast.walk(ast.parse(each.strip(), mode="eval"))]
     names = {part.id for part in asked if isinstance(part, ast.Name)}
     stored = {part.id for part in nodes if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
-    calls = any(isinstance(part, (ast.Call, ast.Await, ast.Yield, ast.YieldFrom)) for part in nodes)
+    calls = any(isinstance(part, (ast.Await, ast.Yield, ast.YieldFrom)) for part in nodes) or not all(
+        _only_computes(part) for part in nodes if isinstance(part, ast.Call)
+    )
     writes = any(isinstance(part, ast.Attribute) and not isinstance(part.ctx, ast.Load) for part in nodes)
     # Writing rows that need a gradient into a tensor makes it need one.
     into = any(isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load) for part in nodes)
     gradients = any(isinstance(part, ast.Attribute) and part.attr == "requires_grad" for part in asked)
     return names.isdisjoint(stored) and not calls and not writes and not (into and gradients)
+
+
+def _only_computes(call: ast.Call) -> bool:
+    """True for a call by the name of an operator that makes a tensor and writes into none, or of such a builtin."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    method = isinstance(call.func, ast.Attribute)
+    return name in _NUMBERS or (name in RETURNS_TENSOR and not may_write(name, call, method=method))
+
+
+_NUMBERS = ("int", "float", "bool", "len")

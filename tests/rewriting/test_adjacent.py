@@ -36,7 +36,7 @@ def after(text: str, *wanted: tuple[str, tuple[str, ...]]) -> str:
 
 
 def headers(text: str, *wanted: tuple[str, tuple[str, ...]]) -> int:
-    return after(text, *wanted).count("if torch.compiler.is_compiling()")
+    return after(text, *wanted).count("torch.compiler.is_compiling()")
 
 
 def test_two_statements_get_one_header_and_all_that_both_need() -> None:
@@ -76,6 +76,10 @@ def test_statements_that_do_not_follow_each_other_keep_their_own(text: str) -> N
         ("x = x[m]", "x.dim() == 1", 2),
         ("x = m = y", "m.dim() == 1", 2),
         ("x = g(m)", "m.dim() == 1", 2),
+        ("x = torch.exp(m.float()) * int(y)", "m.dim() == 1", 1),
+        ("x = m.unsqueeze_(0)", "m.dim() == 1", 2),
+        ("x = torch.exp(y, out=m)", "m.dim() == 1", 2),
+        ("x = m.float(g())", "m.dim() == 1", 2),
         ("x = g(m)", "not torch.is_grad_enabled()", 2),
         ("x = x[m]", "not torch.is_grad_enabled()", 1),
         ("x[m] = y", "not x.requires_grad", 2),
@@ -106,6 +110,59 @@ def test_other_headers_and_forms_are_not_joined() -> None:
     source = from_text(f"import torch\n{_BOTH}")
     edits = [path_for(source, name, form=EditForm.ONE_PATH) for name in ("x =", "y =")]
     assert apply(source, edits).text.count("if torch.compiler.is_compiling()") == 2
+
+
+def test_nearly_the_same_headers_are_one_that_asks_for_all() -> None:
+    asked = (*_COMPILING, "m.dim() == 1", "m.dtype == torch.bool")
+    text = after(_BOTH, ("x =", (*asked, "y.dim() == 2")), ("y =", (*asked, "y.dtype == m.dtype")))
+    assert text.count("is_compiling()") == 1
+    assert (
+        "    if (\n        torch.compiler.is_compiling()\n        and m.dim() == 1\n        and m.dtype == torch.bool\n"
+        "        and y.dim() == 2\n        and y.dtype == m.dtype\n    ):\n        _of_x()\n        _of_y()\n    else:"
+    ) in text
+
+
+def test_one_header_for_both_stands_on_one_line_where_it_fits() -> None:
+    asked = (*_COMPILING, "m.dim() == 1")
+    text = after(_BOTH, ("x =", asked), ("y =", (*asked, "m.is_cuda")))
+    assert "    if torch.compiler.is_compiling() and m.dim() == 1 and m.is_cuda:\n        _of_x()\n" in text
+
+
+_SHARED = (*_COMPILING, "m.dim() == 1")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "count"),
+    [
+        ((*_SHARED, "y.is_cuda"), (*_SHARED, "y.dim() == 1"), 1),
+        ((*_SHARED, "y.is_cuda"), (*_SHARED, "y.dim() == 1", "y.is_cpu", "y.is_meta"), 2),
+        ((*_SHARED, "y.is_cuda", "y.is_cpu", "y.is_meta"), _SHARED, 2),
+        (_SHARED, (*_SHARED, "not torch.is_grad_enabled()"), 2),
+        ((*_SHARED, "not y.requires_grad"), _SHARED, 2),
+        (_SHARED, (*_SHARED, "x.is_cuda"), 2),
+        (_COMPILING, _SHARED, 2),
+    ],
+)
+def test_headers_that_differ_in_little_are_joined(one: tuple[str, ...], other: tuple[str, ...], count: int) -> None:
+    assert headers(_BOTH, ("x =", one), ("y =", other)) == count
+
+
+def test_what_a_third_header_asks_must_stay_behind_both_statements() -> None:
+    text = "def f(x, y, z, m):\n    x = x[m]\n    y = y[m]\n    z = z[m]\n    return x, y, z\n"
+    alike = (("x =", _SHARED), ("y =", _SHARED))
+    assert headers(text, *alike, ("z =", (*_SHARED, "z.is_cuda"))) == 1
+    assert headers(text, *alike, ("z =", (*_SHARED, "y.is_cuda"))) == 2
+    assert headers(text, *alike, ("z =", (*_SHARED, "x.is_cuda"))) == 2
+
+
+def test_a_header_that_scripting_passes_by_stays_as_it_is() -> None:
+    source = from_text(f"import torch\n\n\n{_BOTH}")
+    edits = [path_for(source, name, _SHARED) for name in ("x =", "y =")]
+    (one,) = edits[0].replacements
+    told = "torch.compiler.is_compiling() and (False if torch.jit.is_scripting() else m.dim() == 1)"
+    apart = CompilePath(f"if {told}:\n    _of_x()", _SHARED)
+    edits[0] = edits[0]._replace(replacements=(one._replace(parts=(apart, *one.parts[1:])),))
+    assert apply(source, edits).text.count("is_compiling()") == 2
 
 
 def test_what_overlaps_with_one_of_them_is_skipped() -> None:

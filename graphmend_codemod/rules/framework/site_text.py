@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from graphmend_codemod.analysis.program_points import ProgramPoint
 from graphmend_codemod.core.findings import CompilePath, Original, Span
-from graphmend_codemod.core.source import LONGEST_LIMIT, SHORTEST_LIMIT, SourceFile
+from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.rules.framework.conditions import conjuncts, once
 
 _LINE_BREAK = r"(?:(?<=[(\[{])[ \t]*()[\r\n]+\s*)|(?:,?[ \t]*[\r\n]+\s*()(?=[)\]}]))|(?:[ \t]*[\r\n]+\s*)"
@@ -125,7 +125,7 @@ class SiteText:
 
     def is_too_long(self, width: int) -> bool:
         """True for a line longer than `line_limit`, which is looked for in the file only where that matters."""
-        return width > SHORTEST_LIMIT and (width > LONGEST_LIMIT or width > self.line_limit)
+        return self.source.is_too_long(width)
 
     def indentation(self, deeper: int = 0) -> int:
         """Columns before a statement `deeper` levels below this one."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import element_pairs, is_name
+from graphmend_codemod.analysis.patterns import element_pairs, is_name, without_minus
 from graphmend_codemod.analysis.scope import parameter_names, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.selectors import viewed_name
@@ -33,7 +33,7 @@ def _beside(mask: ast.expr) -> ast.expr:
     """What lies where the mask does: `x` for `~(x > 0).view(-1)`."""
     while True:
         turned = isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert)
-        if isinstance(mask, ast.Compare) and isinstance(mask.comparators[0], ast.Constant):
+        if isinstance(mask, ast.Compare) and isinstance(without_minus(mask.comparators[0]), ast.Constant):
             mask = mask.left
         elif turned:
             mask = mask.operand  # type: ignore[attr-defined]
