@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Sequence
 
+from graphmend_codemod.analysis.patterns import asks_for_none
 from graphmend_codemod.analysis.scope import body_of, dotted, walk
 from graphmend_codemod.core.findings import CompilePath, Edit, EditForm, Helper, Original, Replacement, Span
 from graphmend_codemod.rules.framework.conditions import expression
@@ -118,12 +119,15 @@ def asks_compiler(asked: str) -> CompilePath:
 def with_inner(edit: Edit, inner: Edit) -> Edit | None:
     """`edit` with what `inner` writes in the author's statement that it keeps behind a compile path.
 
-    None where the header of that path asks nothing of what `inner` asks first, or where `inner` lies elsewhere.
+    None where the header of that path asks nothing of what `inner` asks first, or where `inner` lies elsewhere or draws.
     """
     if len(edit.replacements) != 1 or len(inner.replacements) != 1:
         return None
     (span, parts), (place, written) = edit.replacements[0], inner.replacements[0]
     if not edit.paths or not inner.paths or not (_names(inner.paths[0]) & _names(edit.paths[0])):
+        return None
+    asked = [expression(each) for each in inner.paths[0].conditions]
+    if any(asks_for_none(test) and isinstance(test.left, ast.Call) for test in asked):
         return None
     if place.start_line != span.start_line and any("\n" in part for part in written if isinstance(part, str)):
         return None

@@ -303,7 +303,7 @@ class Rewriter(MaskedLosses):
             facts += on_one_device(site, self.mask, next(iter(self.tensors.values()))[0])
         facts += self._all(f"{{}}.dtype != {site.torch}.float16", list(self.tensors)) if self.fused else []
         facts += [f"0 not in {name}.stride()" for name in self.written if not site.sole_owner(name)]
-        return facts + self._all("isinstance({}, (bool, int, float, str))", list(self.numbers))
+        return facts + self._all("isinstance({}, (int, float, str))", list(self.numbers))
 
     def _shapes(self, tensor: str, mask: str) -> list[str]:
         """That each tensor has a row for each element of the mask, of as many dimensions as was taken for granted."""
