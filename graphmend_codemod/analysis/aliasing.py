@@ -255,7 +255,10 @@ def _multiplies(call: ast.Call) -> bool:
     """True for `einsum("ij,jk->ik", x, y)`: with one operand it may be a view, with more it is a product."""
     first = call.args[0] if call.args else None
     spelled = isinstance(first, ast.Constant) and isinstance(first.value, str)
-    return spelled and len(call.args) > 2 and not any(isinstance(each, ast.Starred) for each in call.args)
+    given = call.args[1:]
+    if len(given) == 1 and isinstance(given[0], (ast.List, ast.Tuple)):
+        given = given[0].elts  # `einsum("ij,jk->ik", [x, y])`
+    return spelled and len(given) > 1 and not any(isinstance(each, ast.Starred) for each in given)
 
 
 def of_layer(layer: str | None, made: ast.Call | None, call: ast.Call) -> Effect:

@@ -61,6 +61,68 @@ def test_a_slice_that_begins_at_a_size_stays_outside_of_the_graph() -> None:
     declined(source, "begins at a number that only the data tells", select=("GM802",), opaque=True)
 
 
+_BATCH = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor, scale: torch.Tensor):
+        {before}
+        n = int(lengths.max())
+        {between}
+        y = x[:, :n]
+        return y.exp().sum() * scale
+"""
+_ASKED = "not (torch.is_grad_enabled() and x.requires_grad)"
+_CALLS = ["torch.randn(2, 5), torch.tensor([2, 3]), torch.ones(1)"]
+_WHOLE = [f"torch.arange(10).reshape(2, 5), torch.tensor([{lengths}]), torch.ones(1)" for lengths in ("2, 3", "4, 1")]
+
+
+def test_a_batch_that_needs_no_gradient_is_cut_in_training_too() -> None:
+    after = fixed(_BATCH.format(before="pass", between="pass"), opaque=True, select=("GM802",))[0]
+    assert f"            and isinstance(x, torch.Tensor)\n            and {_ASKED}\n        ):" in after
+    compiles(after, _WHOLE, scenarios=[Scenario(True, "leaves")])
+    compiles(after, _CALLS, strict=False, scenarios=[Scenario(True, "leaves")])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_inductor_compiles_a_batch_that_needs_no_gradient() -> None:
+    after = fixed(_BATCH.format(before="pass", between="pass"), opaque=True, select=("GM802",))[0]
+    for calls in (_CALLS, _WHOLE):
+        scenarios = [Scenario(True, "off"), Scenario(True, "leaves")]
+        assert not list(compiled_differences(after, calls, scenarios=scenarios, backend="inductor"))
+
+
+@pytest.mark.parametrize(
+    ("before", "between", "asked"),
+    [
+        ("x = x * 2", "pass", _ASKED),
+        ("pass", "x = x * scale", "not torch.is_grad_enabled()"),
+        ("z = x", "x = z.exp()", "not torch.is_grad_enabled()"),
+        ("pass", "z = x[:, :n].exp()", _ASKED),
+        ("pass", "self.x = x; x = self.x[:, :n].exp()", "not torch.is_grad_enabled()"),
+    ],
+)
+def test_what_is_cut_is_asked_where_its_name_holds_the_same(before: str, between: str, asked: str) -> None:
+    after = fixed(_BATCH.format(before=before, between=between), opaque=True, select=("GM802",))[0]
+    assert asked in after
+    assert (_ASKED in after) is (asked == _ASKED)
+
+
+def test_a_name_that_only_a_branch_binds_is_not_asked_for() -> None:
+    source = _BATCH.format(before="z = x", between="pass").replace("z = x", "if scale.dim():\n            z = x")
+    after = fixed(source.replace("x[:, :n]", "z[:, :n]"), opaque=True, select=("GM802",))[0]
+    assert "not torch.is_grad_enabled()" in after
+
+
+def test_a_slice_in_a_loop_is_not_asked_for_before_it() -> None:
+    body = "for part in (x, x * scale):\n            n = int(lengths.max())\n            x = part + x[:, :n].sum()"
+    source = _BATCH.format(before="pass", between="pass").replace("n = int(lengths.max())\n", f"{body}\n")
+    text = fixed(source.replace("        y = x[:, :n]\n", "        y = x\n"), opaque=True, select=("GM802",))[0]
+    assert _ASKED not in text
+
+
 _TABLE = """
 import torch
 from torch import nn

@@ -202,3 +202,26 @@ def test_what_python_knows_is_asked_behind_a_compile_path_whose_header_it_may_fa
         compiles(after, ["torch.ones(2, 4)"], name=made)
     assert "or x.isnan().any() or self.flag" in after
     assert fixed(after)[0] == after
+
+
+_DRAWN = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, rate=None):
+        x = x.softmax(-1)
+        if rate is not None and torch.rand(1) < rate:
+            x = torch.ones_like(x) / 3
+        return x * 1.0
+"""
+
+
+def test_a_draw_is_not_asked_for_behind_the_compile_path_of_another_rule() -> None:
+    after, _ = fixed(_DRAWN)
+    assert "torch.where(" in after
+    assert after.count("torch.rand(1)") == 2
+    behaves(_DRAWN, after, ["torch.ones(2, 4), 0.5", "torch.ones(2, 4), 0.0", "torch.ones(2, 4)"])
+    compiles(after, ["torch.ones(2, 4), 0.5"], scenarios=[Scenario(False, "off")])
+    assert fixed(after)[0] == after

@@ -19,7 +19,7 @@ TRAINING = {"train": True, "gradients": True}
 SPLIT_SEED = "2026-11-22"
 SEEN = frozenset(
     {
-        "davidmrau_moe", "egnn_pytorch", "encodec", "entmax", "fairseq", "freia", "informer2020", "lightly",
+        "asteroid", "davidmrau_moe", "egnn_pytorch", "encodec", "entmax", "fairseq", "freia", "informer2020", "lightly",
         "lightglue_cvg", "mixture_of_experts", "monai", "nflows", "piq", "pytorch_metric_learning", "recbole",
         "spikingjelly", "torchrl", "torchvision", "vector_quantize_pytorch", "vit_pytorch", "yolox",
     }

@@ -119,7 +119,8 @@ def asks_compiler(asked: str) -> CompilePath:
 def with_inner(edit: Edit, inner: Edit) -> Edit | None:
     """`edit` with what `inner` writes in the author's statement that it keeps behind a compile path.
 
-    None where the header of that path asks nothing of what `inner` asks first, or where `inner` lies elsewhere or draws.
+    None where the header of that path asks nothing of what `inner` asks first, where `inner` lies elsewhere, or where
+    it draws.
     """
     if len(edit.replacements) != 1 or len(inner.replacements) != 1:
         return None

@@ -11,8 +11,16 @@ import ast
 from collections.abc import Collection, Iterator
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import elements_of, last_name, listed, same, written_integer
-from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
+from graphmend_codemod.analysis.patterns import (
+    elements_of,
+    is_target,
+    last_name,
+    listed,
+    same,
+    stores_name,
+    written_integer,
+)
+from graphmend_codemod.analysis.scope import FunctionNode, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.symbols.unknown_counts import Rows
@@ -35,8 +43,25 @@ def unanswered_cut(site: Site, rows: Rows, counts: Collection[ast.expr]) -> tupl
         if above_0 or (not is_start and _is_sum_of_size(scope, bound)):
             continue
         if not (site.no_grad or _holds_integers(site, part.value)):
-            found.append(site.gradients_off)
-    return None, found[:1]
+            found += _without_gradient(site, part)
+    return None, [site.gradients_off] if site.gradients_off in found else list(dict.fromkeys(found))
+
+
+def _without_gradient(site: Site, part: ast.Subscript) -> list[str]:
+    """What has to hold for a slice to have no gradient, asked at the site: of a name that holds the same there."""
+    scope, cut = site.evaluator.scope.node, part.value
+    if not isinstance(cut, ast.Name) or site.place.in_loop:
+        return [site.gradients_off]
+    stores = [each.lineno for each in walk_scope(scope) if stores_name(each, cut.id)]
+    first = site.place.statement.lineno
+    made = (each for each in scope.body if isinstance(each, ast.Assign) and each.lineno < first)
+    is_bound = cut.id in parameter_names(scope) or any(is_target(each, cut.id) for each in made)
+    if not is_bound or any(first <= line < part.lineno for line in stores):
+        return [site.gradients_off]
+    value = site.value(cut)
+    sure = value.is_tensor and not value.hint
+    asked = [] if sure else [f"isinstance({cut.id}, {site.torch}.Tensor)"]
+    return [*asked, f"not ({site.torch}.is_grad_enabled() and {cut.id}.requires_grad)"]
 
 
 def _bounds(scope: FunctionNode, rows: Rows) -> Iterator[tuple[ast.Subscript, ast.expr, bool]]:
