@@ -59,7 +59,7 @@ def test_every_use_gets_the_number_where_it_stands() -> None:
         ("size = sizes[0]", "size = sizes[0]\n    a = a * size", "`gated` binds `a` again"),
         ("both = a + b", "both = other(a + b)", "`gated(x, x, sizes)` in `Model.forward` may need a Tensor"),
         ("@torch.jit.script", "@torch.no_grad()", "`gated(x, x, sizes)` in `Model.forward` may need a Tensor"),
-        ("return x[:, first:last]", "return self.forward(x[:, first:last], first)", "may write in place"),
+        ("return x[:, first:last]", "first.mul_(1)\n        return self.forward(x[:, :last])", "may write in place"),
         ("self.size // 2, self.size]", "self.size / 2, self.size]", "cannot infer that `self.size / 2` is an integer"),
     ],
 )
@@ -125,3 +125,8 @@ def test_bounds_in_an_array_of_integers_are_a_tuple_that_stays() -> None:
 def test_what_is_no_list_of_integers_stays_an_array(given: str) -> None:
     after, _ = fixed(_ARRAY.replace("(True, 4)", "(1, 4)"))
     compiles(after, [f"torch.randn(2, 7), {given}"], strict=False)
+
+
+def test_calls_in_a_circle_that_write_nothing_leave_the_numbers_alone() -> None:
+    after, _ = fixed(_MODEL.replace("return x[:, first:last]", "return self.forward(x[:, first:last])"))
+    assert "x[:, numbers_in_sizes[0] : numbers_in_sizes[1]]" in after
