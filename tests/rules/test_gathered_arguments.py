@@ -182,3 +182,37 @@ def test_what_a_function_writes_of_what_it_gathers_is_for_code_without_gradients
 ) -> None:
     after, _ = fixed(JOINED.format(read=read, between=between, below=below))
     assert after.count("is_grad_enabled") == 1
+
+
+HANDED_ON = """
+import torch
+from torch import nn
+
+
+class Reads(nn.Module):
+    def forward(self, x, mask=None, **words):
+        return x if mask is None else x * mask.sigmoid()
+
+
+class Writes(nn.Module):
+    def forward(self, x, mask=None, **words):
+        mask.add_(x)
+        return x * mask
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.reads = Reads()
+        self.writes = Writes()
+
+    def forward(self, x: torch.Tensor, **words):
+        x = self.reads(x, **words)
+        print("read")
+        return self.writes(x, {given}**words)
+"""
+
+
+def test_words_handed_on_hold_none_of_what_is_given_by_name() -> None:
+    assert "if not torch.compiler.is_compiling():" in fixed(HANDED_ON.format(given="mask=x.clone(), "))[0]
+    declined(HANDED_ON.format(given=""), "`words` is read and written in place")

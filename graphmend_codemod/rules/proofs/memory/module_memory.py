@@ -237,10 +237,12 @@ class ModuleMemory:
         method = isinstance(call.func, ast.Attribute) and call.func.attr == callee.node.name
         given = aliasing.operands(call, owner_of(call))
         written = self._written_parameters(callee)
-        handed = callee.arguments(call).plain
-        known = {id(each) for each in handed.values()}
-        writes = [each for name, each in handed.items() if name in written]
-        loose = [each for each in given if id(each) not in known]
+        arguments = callee.arguments(call)
+        handed = arguments.plain
+        known, pairs = {id(each) for each in handed.values()}, list(arguments.pairs())
+        writes = [each for name, each in pairs if name in written]
+        bound = {id(each) for _, each in pairs}
+        loose = [each for each in given if id(each) not in bound]
         returned = self._returned_parameters(callee)
         shares = [each for name, each in handed.items() if name in returned]
         if "self" in returned and callee.owner:
