@@ -21,9 +21,9 @@ def joined(blocks: CodeBlocks, edits: Sequence[Edit], indices: Sequence[int]) ->
     """The edits with these indices, in this order, where those that one header can hold are one under the first index;
     and for each index the one under which its edit is found.
 
-    A statement joins the ones before it if it follows on the next line, its header asks the same or nearly so (then one
-    header asks for all), and what that asks cannot have changed: it asks only whether code is compiled, or for names
-    that the statements before do not bind, if these call nothing but operators of torch.
+    A statement joins the ones before it if it follows on the next line, its header asks the same, be it of another name
+    (then one header asks for all), and what that asks cannot have changed: it asks only whether code is compiled, or
+    for names that the statements before do not bind, if these call nothing but operators of torch.
     """
     found: dict[int, Edit] = {}
     leaders: dict[int, int] = {}
@@ -84,10 +84,10 @@ def _path(one: Replacement) -> tuple[CompilePath, tuple[str | Original, ...]] | 
 
 
 def _header_of_both(blocks: CodeBlocks, place: Span, one: CompilePath, other: CompilePath) -> CompilePath | None:
-    """A header that asks what both ask, None where they differ in more than they share.
+    """A header that asks what both ask, None unless they ask the same of other names in less than what they share.
 
-    Where the header of one does not hold, the graph breaks at the other as well. So neither may ask for gradients when
-    the other does not: that is what training and evaluation differ in.
+    Where the header of one does not hold, the graph breaks at the other as well. So neither may ask what the other does
+    not, nor for gradients alone: that is what training and evaluation differ in.
     """
     if one == other:
         return one
@@ -97,14 +97,24 @@ def _header_of_both(blocks: CodeBlocks, place: Span, one: CompilePath, other: Co
     shared = len(asked) - len(less)
     if shared < 2 or max(len(more), len(less)) > shared or any("grad" in each for each in (*more, *less)):
         return None
+    if set(map(_kind, more)) != set(map(_kind, less)):
+        return None
     conditions = tuple(dict.fromkeys((*one.conditions, *other.conditions)))
     line = f"if {' and '.join((*asked, *more))}"
     source = blocks.layout.source
     column = len(source.line(place.start_line)) - len(source.line(place.start_line).lstrip())
-    if "\n" in line or source.is_too_long(column + len(line) + len(":")):
+    if source.is_too_long(column + len(line) + len(":")):
         between = "\n    and "
         line = f"if (\n    {between.join((*asked, *more))}\n)"
     return CompilePath(line, conditions)
+
+
+def _kind(condition: str) -> str:
+    """What a condition asks, of whatever it asks it: the class, the dtype, whether it fits a helper."""
+    node = ast.parse(f"({condition})", mode="eval").body
+    asked = node.left if isinstance(node, ast.Compare) else node
+    asked = asked.func if isinstance(asked, ast.Call) else asked
+    return asked.attr if isinstance(asked, ast.Attribute) else getattr(asked, "id", type(asked).__name__)
 
 
 def _operands(header: CompilePath) -> list[str]:

@@ -201,8 +201,8 @@ def test_an_own_generator_that_draws_is_a_change(tmp_path: Path) -> None:
     assert "changed" in found.reasons
 
 
-def test_a_gradient_of_another_draw_raises(tmp_path: Path) -> None:
-    """A generator that no recorded function names."""
+def test_a_second_gradient_of_another_draw_raises(tmp_path: Path) -> None:
+    """A generator that no recorded function names: the first gradient is of what the statement drew."""
     before = "\nclass Hidden:\n    source = np.random.default_rng(0)\n"
     before += OUTSIDE.format("x", "x * float(Hidden.source.normal())")
     found = Recorded(
@@ -212,7 +212,10 @@ def test_a_gradient_of_another_draw_raises(tmp_path: Path) -> None:
         gradients=True,
     )
     assert "_recorded_function" in found.after, found.reasons
-    made = one_graph(found.model(), torch.ones(2, 3, requires_grad=True))
+    x = torch.ones(2, 3, requires_grad=True)
+    made = one_graph(found.model(), x)
+    made.sum().backward(retain_graph=True)
+    assert torch.allclose(grad_of(x), made.detach() - 1, atol=1e-6)
     with pytest.raises(RuntimeError, match="other results when a gradient ran it again"):
         made.sum().backward()
 

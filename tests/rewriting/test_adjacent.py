@@ -114,18 +114,18 @@ def test_other_headers_and_forms_are_not_joined() -> None:
 
 def test_nearly_the_same_headers_are_one_that_asks_for_all() -> None:
     asked = (*_COMPILING, "m.dim() == 1", "m.dtype == torch.bool")
-    text = after(_BOTH, ("x =", (*asked, "y.dim() == 2")), ("y =", (*asked, "y.dtype == m.dtype")))
+    text = after(_BOTH, ("x =", (*asked, "y.dtype != m.dtype")), ("y =", (*asked, "y.dtype == m.dtype")))
     assert text.count("is_compiling()") == 1
     assert (
         "    if (\n        torch.compiler.is_compiling()\n        and m.dim() == 1\n        and m.dtype == torch.bool\n"
-        "        and y.dim() == 2\n        and y.dtype == m.dtype\n    ):\n        _of_x()\n        _of_y()\n    else:"
+        "        and y.dtype != m.dtype\n        and y.dtype == m.dtype\n    ):\n        _of_x()\n        _of_y()\n"
     ) in text
 
 
 def test_one_header_for_both_stands_on_one_line_where_it_fits() -> None:
-    asked = (*_COMPILING, "m.dim() == 1")
-    text = after(_BOTH, ("x =", asked), ("y =", (*asked, "m.is_cuda")))
-    assert "    if torch.compiler.is_compiling() and m.dim() == 1 and m.is_cuda:\n        _of_x()\n" in text
+    asked = (*_COMPILING, "m is y")
+    text = after(_BOTH, ("x =", (*asked, "y.is_cpu")), ("y =", (*asked, "m.is_cpu")))
+    assert "if torch.compiler.is_compiling() and m is y and y.is_cpu and m.is_cpu:\n        _of_x()\n" in text
 
 
 _SHARED = (*_COMPILING, "m.dim() == 1")
@@ -134,13 +134,18 @@ _SHARED = (*_COMPILING, "m.dim() == 1")
 @pytest.mark.parametrize(
     ("one", "other", "count"),
     [
-        ((*_SHARED, "y.is_cuda"), (*_SHARED, "y.dim() == 1"), 1),
-        ((*_SHARED, "y.is_cuda"), (*_SHARED, "y.dim() == 1", "y.is_cpu", "y.is_meta"), 2),
-        ((*_SHARED, "y.is_cuda", "y.is_cpu", "y.is_meta"), _SHARED, 2),
-        (_SHARED, (*_SHARED, "not torch.is_grad_enabled()"), 2),
-        ((*_SHARED, "not y.requires_grad"), _SHARED, 2),
-        (_SHARED, (*_SHARED, "x.is_cuda"), 2),
-        (_COMPILING, _SHARED, 2),
+        ((*_SHARED, "y.is_cuda"), (*_SHARED, "m.is_cuda"), 1),
+        ((*_SHARED, "isinstance(y, list)"), (*_SHARED, "isinstance(m, list)"), 1),
+        ((*_SHARED, "fits(y)"), (*_SHARED, "fits(m)"), 1),
+        ((*_SHARED, "y.dim() == 1"), (*_SHARED, "y.dim() == 2"), 1),
+        ((*_SHARED, "y.is_cuda"), (*_SHARED, "y.dim() == 1"), 2),
+        ((*_SHARED, "y.is_cuda"), _SHARED, 2),
+        (_SHARED, (*_SHARED, "y.is_cuda"), 2),
+        ((*_SHARED, "y.is_cuda"), (*_SHARED, "m.is_cuda", "self.is_cuda", "n.is_cuda"), 2),
+        ((*_SHARED, "m.is_cuda", "self.is_cuda", "n.is_cuda"), (*_SHARED, "y.is_cuda"), 2),
+        ((*_SHARED, "not y.requires_grad"), (*_SHARED, "not m.requires_grad"), 2),
+        ((*_SHARED, "y.is_cuda"), (*_SHARED, "x.is_cuda"), 2),
+        ((*_COMPILING, "y.is_cuda"), (*_COMPILING, "m.is_cuda"), 2),
     ],
 )
 def test_headers_that_differ_in_little_are_joined(one: tuple[str, ...], other: tuple[str, ...], count: int) -> None:
@@ -149,10 +154,10 @@ def test_headers_that_differ_in_little_are_joined(one: tuple[str, ...], other: t
 
 def test_what_a_third_header_asks_must_stay_behind_both_statements() -> None:
     text = "def f(x, y, z, m):\n    x = x[m]\n    y = y[m]\n    z = z[m]\n    return x, y, z\n"
-    alike = (("x =", _SHARED), ("y =", _SHARED))
-    assert headers(text, *alike, ("z =", (*_SHARED, "z.is_cuda"))) == 1
-    assert headers(text, *alike, ("z =", (*_SHARED, "y.is_cuda"))) == 2
-    assert headers(text, *alike, ("z =", (*_SHARED, "x.is_cuda"))) == 2
+    asked = (*_SHARED, "m.is_cuda")
+    alike = (("x =", asked), ("y =", asked))
+    for name, count in (("z", 1), ("y", 2), ("x", 2)):
+        assert headers(text, *alike, ("z =", (*_SHARED, f"{name}.is_cuda"))) == count
 
 
 def test_a_header_that_scripting_passes_by_stays_as_it_is() -> None:
