@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from tests.rules.unbacked_models import CODE, TRAINING
-from tests.tools.compiled import compiled_differences
-from tests.tools.fixes import declined, fixed
+from tests.tools.compiled import compiled_differences, compiles
+from tests.tools.fixes import checked, declined, fixed
+from tests.tools.observe import Scenario
 
 _MODEL = """
 import torch
@@ -129,3 +130,44 @@ def test_an_operator_that_takes_no_symbol_breaks_the_graph(call: str) -> None:
     torch.compiler.reset()
     with torch._dynamo.error_on_graph_break(True), pytest.raises(torch._dynamo.exc.UserError), torch.no_grad():
         torch.compile(model, backend="eager")(torch.rand(3, 4))
+
+
+_OF_SIZES = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = 2
+
+    def forward(self, x: torch.Tensor, k: torch.Tensor):
+        w = x.size(1) // 2
+        {line}
+        return x.new_zeros(n) + x.sum()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "folded"),
+    [
+        ("n = torch.div(x.size(1), w, rounding_mode='trunc')", True),
+        ("n = torch.div(x.size(1), w, rounding_mode='floor') + 1", True),
+        ("n = torch.div(x.size(1), w, rounding_mode='trunc') + torch.mul(w, 2)", True),
+        ("n = torch.div(x.size(1), w, rounding_mode='trunc') + k.sum()", False),
+        ("n = torch.div(x.size(1), k.sum(), rounding_mode='trunc')", False),
+        ("n = torch.div(k.sum(), w, rounding_mode='trunc')", False),
+        ("w = torch.mul(w, 2)\n        n = w + k.sum()", False),
+        ("n = torch.mul(w, 2, out=k)", False),
+        ("n = torch.mul(w, 2)\n        n = k.sum()", False),
+        ("n = torch.sum(k)", False),
+    ],
+)
+def test_what_torch_computes_of_sizes_is_no_symbol(line: str, folded: bool) -> None:
+    """Dynamo knows it: an operator that read it would give a plain number, and the graph would break there."""
+    source = _OF_SIZES.format(line=line)
+    reasons = [each.declined or "" for each in checked(source, opaque=True, select=("GM802",)).findings]
+    assert any("which Dynamo computes itself" in each for each in reasons) is folded, reasons
+    if folded:
+        compiles(source, ["torch.rand(3, 4), torch.tensor([1])"], scenarios=[Scenario(False, "off")])

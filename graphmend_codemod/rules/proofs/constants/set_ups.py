@@ -57,8 +57,7 @@ def set_up(site: Site, statement: ast.Expr) -> SetUp | None:
     flag = _flag_of(function)
     if flag is None:
         return None
-    by_name = lambda call: isinstance(call.func, ast.Name)  # noqa: E731
-    reached = list(run_by(calls, function, follows=by_name, nested=False, deepest=_DEEP))
+    reached = list(run_by(calls, function, follows=_is_by_name, nested=False, deepest=_DEEP))
     sets = any(_sets(part, flag, each.node) for each in reached for part in walk_scope(each.node))
     untraced = any(_is_untraced(part) for each in reached for part in walk_scope(each.node))
     if not sets or not untraced:
@@ -68,6 +67,11 @@ def set_up(site: Site, statement: ast.Expr) -> SetUp | None:
     givers = frozenset(each.arg for inner in reached for each in parameters(inner.node))
     read = frozenset(name for name, is_set in touched if not is_set)
     return SetUp(call, call.func.id, flag, givers, stored, read)
+
+
+def _is_by_name(call: ast.Call) -> bool:
+    """True for a call of a name: of a function, not of a method."""
+    return isinstance(call.func, ast.Name)
 
 
 def _defined(site: Site, qualified: str) -> tuple[ModuleCalls, Definition] | None:

@@ -69,23 +69,18 @@ def _may_read(node: ast.Subscript) -> bool:
 
 def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | None:
     """What takes the place of an operator; None for one that reads nothing, NotProven where no form does the same."""
+    # What is imported here is large, and a commit hook waits for it.
     if isinstance(node, ast.Call) or "eye" in site.evaluator.scope.outline.words:
-        from graphmend_codemod.rules.proofs.numbers.fixed_sizes.known_sizes import (
-            of_known_size,  # a commit hook waits for it
-        )
+        from graphmend_codemod.rules.proofs.numbers.fixed_sizes.known_sizes import of_known_size
 
         if (known := of_known_size(site, statement, node)) is not None:
             return known
     if not _BUILDS.isdisjoint(site.evaluator.scope.outline.words):
-        from graphmend_codemod.rules.proofs.numbers.fixed_sizes.counted_masks import (
-            selected_by_sizes,  # a commit hook waits for it
-        )
+        from graphmend_codemod.rules.proofs.numbers.fixed_sizes.counted_masks import selected_by_sizes
 
         if (counted := selected_by_sizes(site, statement, node)) is not None:
             return counted
-        from graphmend_codemod.rules.proofs.numbers.fixed_sizes.compared_ranges import (
-            selected_by_range,  # a commit hook waits
-        )
+        from graphmend_codemod.rules.proofs.numbers.fixed_sizes.compared_ranges import selected_by_range
 
         if (compared := selected_by_range(site, node)) is not None:
             return compared

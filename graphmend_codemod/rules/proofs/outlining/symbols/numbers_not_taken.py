@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import all_given, is_attribute
+from graphmend_codemod.analysis.patterns import all_given, is_attribute, values_assigned
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
@@ -29,11 +29,36 @@ def why_not_taken(site: Site, numbers: Collection[ast.expr]) -> str | None:
     if not numbers:
         return None
     scope = site.evaluator.scope.node
+    folded = next((each for each in numbers if _is_folded(site, each)), None)
+    if folded is not None:
+        return f"`{short(folded)}` follows from numbers of Python alone, which Dynamo computes itself"
     rows = rows_of(scope, (), numbers)
     for call in (part for part in walk_scope(scope) if isinstance(part, ast.Call)):
         if _wants_numbers(site, call) and rows.takes_number(all_given(call)):
             return f"`{short(call)}` takes no symbol, and the graph breaks there"
     return None
+
+
+def _is_folded(site: Site, node: ast.expr) -> bool:
+    """True for what torch computes of numbers of Python: `torch.div(x.size(1), 4) - 1`, or a name that holds it.
+
+    Dynamo knows such a tensor while it traces, and takes an operator that reads its number for a number, not a symbol.
+    """
+    if isinstance(node, ast.Name):
+        values = values_assigned(site.evaluator.scope.node, node.id)
+        return len(values) == 1 and _is_computed(site, values[0])
+    return _is_computed(site, node)
+
+
+def _is_computed(site: Site, node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp):
+        parts = (node.left, node.right)
+        computed = [each for each in parts if _is_computed(site, each)]
+        return bool(computed) and all(each in computed or site.value(each).is_python for each in parts)
+    if not isinstance(node, ast.Call) or torch_api.torch_function(site.resolve(node.func)) not in torch_api.BINARY:
+        return False
+    others = [word for word in node.keywords if word.arg != "rounding_mode"]
+    return not others and bool(node.args) and all(site.value(each).is_python for each in node.args)
 
 
 def _wants_numbers(site: Site, call: ast.Call) -> bool:
