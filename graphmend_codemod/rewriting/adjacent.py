@@ -57,7 +57,7 @@ def _both(blocks: CodeBlocks, first: Edit, second: Edit) -> Edit | None:
     (asked, before), (also_asked, behind) = paths[0], paths[1]
     header = _header_of_both(blocks, one.span, asked, also_asked)
     statements = _before(blocks, one.span, other.span)
-    if header is None or not statements or not all(_stays(header, each) for each in statements):
+    if header is None or not statements or not all(_stays(blocks.tree, header, each) for each in statements):
         return None
     both = one.span.through(other.span)
     said = _COMMENTS.match(str(before[0]))
@@ -144,8 +144,8 @@ def _before(blocks: CodeBlocks, one: Span, other: Span) -> list[ast.stmt]:
     return first.block[first.first : first.last + 1] if alone and same and near else []
 
 
-def _stays(header: CompilePath, statement: ast.stmt) -> bool:
-    """True where a header says the same behind a statement."""
+def _stays(tree: ast.Module, header: CompilePath, statement: ast.stmt) -> bool:
+    """True where a header says the same behind a statement of a module."""
     if len(header.conditions) == 1 and header.conditions[0].endswith("_compiling()"):
         return True
     nodes = list(ast.walk(statement))
@@ -159,7 +159,17 @@ def _stays(header: CompilePath, statement: ast.stmt) -> bool:
     # Writing rows that need a gradient into a tensor makes it need one.
     into = any(isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load) for part in nodes)
     gradients = any(isinstance(part, ast.Attribute) and part.attr == "requires_grad" for part in asked)
-    return names.isdisjoint(stored) and not calls and not writes and not (into and gradients)
+    # `self.norm(x)` has the name of an operator, and may be a method that sets what the header asks of `self`.
+    called = (part.func.value for part in nodes if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute))
+    owners = {part.id for part in called if isinstance(part, ast.Name)} - _modules(tree)
+    methods = not owners.isdisjoint(names) or (gradients and bool(owners))
+    return names.isdisjoint(stored) and not calls and not writes and not methods and not (into and gradients)
+
+
+def _modules(tree: ast.Module) -> set[str]:
+    """The names that the imports of a module bind."""
+    imports = (each for each in tree.body if isinstance(each, (ast.Import, ast.ImportFrom)))
+    return {(each.asname or each.name).partition(".")[0] for one in imports for each in one.names}
 
 
 def _only_computes(call: ast.Call) -> bool:
