@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from graphmend_codemod.project.catching import catching_modules
 from graphmend_codemod.project.entrances import Step, called_by_library
 from graphmend_codemod.project.exchanged_exceptions import is_made_of_others
-from graphmend_codemod.project.handed import handed
+from graphmend_codemod.project.handed import handed, is_handed
 from graphmend_codemod.project.index.definitions import Module
 from graphmend_codemod.project.index.facts import OTHERS_ALONE, ReachedFunction
 from graphmend_codemod.project.index.project_index import ProjectIndex
 from graphmend_codemod.project.reach import Search
 from graphmend_codemod.project.scripted import held_modules
-from graphmend_codemod.project.summary.records import FunctionSummary, Value
+from graphmend_codemod.project.summary.records import Attribute, FunctionSummary, Value
 from graphmend_codemod.project.summary.references import CALLED, CALLS
 from graphmend_codemod.project.swallowing import function_swallows, manager_swallows
 from graphmend_codemod.project.wrappers import wrappers
@@ -204,14 +204,24 @@ class _Caught(Search):
                 if decorated is not None:
                     self._add(module, function, own, decorated)
                 called = [ref[:-2] for ref in function.refs if ref.endswith("()")] if self._callers else []
-                for spelled in called:
-                    if spelled.rpartition(".")[2] not in last:
-                        continue
+                for spelled in (each for each in called if each.rpartition(".")[2] in last):
                     via = self._callers.get(self._index.scoped(module, function, spelled) or "")
-                    if via is not None and own is not None:
-                        self._parts(own, via)
-                    for ref in function.refs if via is not None else ():
-                        self._follow(Step(module, function, own, via or ""), f"{ref.removesuffix('()')}()")
+                    if via is not None:
+                        self._follow_handed(Step(module, function, own, via), spelled)
+
+    def _follow_handed(self, step: Step, catcher: str) -> None:
+        """Follow what a function may hand to `catcher`, which calls it where an exception may be caught."""
+        function = step.function
+        given = self._names_handed(step.module, function, {catcher}, kept=False)
+        of_self = {name.split(".")[1] for name in given or () if name.startswith("self.")}
+        if step.own is not None:
+            renamed = bool(function.owner) and function.parameters[:1] != ("self",)
+            whole = given is None or "self" in given or renamed
+            self._parts(step.own, step.via, only=None if whole else of_self)
+        for ref in function.refs:
+            spelled = ref.removesuffix("()")
+            if given is None or is_handed(spelled, given):
+                self._follow(step, f"{spelled}()")
 
     def _around(self, module: Module, spelled: str) -> str | None:
         """What a decorator catches with, in words; None if nothing."""
@@ -227,28 +237,44 @@ class _Caught(Search):
                 return via
         return None
 
-    def _parts(self, owner: str, via: str) -> None:
-        """Reach the modules that a class makes for itself: methods call them by more ways than can be followed."""
+    def _parts(self, owner: str, via: str, only: Collection[str] | None = None) -> None:
+        """Reach the modules that a class makes for itself: methods call them by more ways than can be followed.
+
+        Of those, where `only` is known, the ones in attributes of these names, if calls and arguments alone make them.
+        """
+        known = [each for each in map(self._index.class_summary, self._index.linear(owner)) if each is not None]
+        held = [
+            (*each, attribute) for each in known for attribute in each[1].attributes if attribute.name in (only or ())
+        ]
+        if (
+            only is not None
+            and {each.name for *_, each in held} == set(only)
+            and all(_is_apart(each) for *_, each in held)
+        ):
+            for module, item, attribute in held:
+                self._held(owner, module, item.qualname, [attribute], via)
+            return
         if (owner, _PARTS) in self._called:
             return
         self._called.add((owner, _PARTS))
-        for each in self._index.linear(owner):
-            known = self._index.class_summary(each)
-            if known is None:
-                continue
-            module, item = known
+        for module, item in known:
             methods = module.methods.get(item.qualname, {})
-            for attribute in item.attributes:
-                for made in held_modules(self._index, module, methods.get("__init__"), attribute.value):
-                    self._part(made, via)
-                if attribute.value.kind == "call":
-                    self._made_by(module, methods.get("__init__"), attribute.value.spelled, via)
-                elif attribute.value.kind == "argument" and attribute.value.spelled not in _NO_MODULES:
-                    self._keep_given[owner] = via
+            self._held(owner, module, item.qualname, item.attributes, via)
             for method in methods.values():
                 for ref in method.refs:
                     self._made_by(module, method, ref[:-2] if ref.endswith("()") else "", via)
             self._named_in(module, methods.get("__init__"), via, apart={item.qualname})  # which messages name
+
+    def _held(self, owner: str, module: Module, name: str, attributes: Iterable[Attribute], via: str) -> None:
+        """Reach the modules in attributes of an instance, of a class with this name in its module."""
+        construction = module.methods.get(name, {}).get("__init__")
+        for attribute in attributes:
+            for made in held_modules(self._index, module, construction, attribute.value):
+                self._part(made, via)
+            if attribute.value.kind == "call":
+                self._made_by(module, construction, attribute.value.spelled, via)
+            elif attribute.value.kind == "argument" and attribute.value.spelled not in _NO_MODULES:
+                self._keep_given[owner] = via
 
     def _named_in(
         self,
@@ -294,10 +320,10 @@ class _Caught(Search):
                     self._named_in(module, construction, via, apart=last, given=given)
 
     def _names_handed(
-        self, module: Module, function: FunctionSummary, keepers: Collection[str]
+        self, module: Module, function: FunctionSummary, makers: Collection[str], *, kept: bool = True
     ) -> Collection[str] | None:
         text = self._index.text_of(module)
-        return handed(text, function.line, keepers) if text else None
+        return handed(text, function.line, makers, kept=kept) if text else None
 
     def _given_to(self, module: Module, function: FunctionSummary | None, made: Iterable[str]) -> str | None:
         """What catches in one of the classes that a function makes and that keep what they are given."""
@@ -364,3 +390,11 @@ class _Caught(Search):
             return None
         attribute = facts.attributes.get(name)
         return facts.methods.get(name) if attribute is None else attribute.callee
+
+
+def _is_apart(attribute: Attribute) -> bool:
+    """True for an argument, and for what a call makes without another attribute of the instance."""
+    value = attribute.value
+    names = _NAMES.findall(value.text) if value.text else value.reads
+    alone = names is not None and all(each.partition(".")[0] != "self" for each in names)
+    return value.kind == "argument" or (value.kind == "call" and alone)

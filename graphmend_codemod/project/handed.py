@@ -13,21 +13,27 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
 _BINDS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr)
 
 
-def handed(text: str, line: int, makers: Collection[str]) -> frozenset[str] | None:
+def handed(text: str, line: int, makers: Collection[str], *, kept: bool = True) -> frozenset[str] | None:
     """The names in all that the calls of `makers` in the function at `line`, or their results, may be given.
 
     What is given to a method is held by its object from then on, but for `self`, of which each attribute counts for
-    itself; a function may put each of its arguments into the others. None where the function cannot be read.
+    itself; a function may put each of its arguments into the others. Where the results keep nothing (not `kept`), they
+    are only given what they are called with. None where the function cannot be read.
     """
     function = _function(text, line)
     if function is None:
         return None
     sources = _sources(function)
-    made = [each for each in ast.walk(function) if isinstance(each, ast.Call) and dotted(each.func) in makers]
-    todo: list[ast.AST] = [part for call in made for part in (*call.args, *call.keywords)]
-    todo += [
+    calls = [each for each in ast.walk(function) if isinstance(each, ast.Call)]
+    made = [each for each in calls if _made_by(each, makers)]
+    results = [
         target for target, value, part in _bound(function) if not part and any(call in made for call in ast.walk(value))
     ]
+    if not kept:
+        named = {name for target in results for name in _names(target)}
+        made += [each for each in calls if _made_by(each, named)]
+    todo: list[ast.AST] = [part for call in made for part in (*call.args, *call.keywords)]
+    todo += results if kept else []
     names: set[str] = set()
     while todo:
         new = _names(todo.pop()) - names
@@ -36,6 +42,22 @@ def handed(text: str, line: int, makers: Collection[str]) -> frozenset[str] | No
             held = [key for key in sources if key == name or (name == "self" and key.startswith("self."))]
             todo += [source for key in held for source in sources.pop(key)]
     return frozenset(names)
+
+
+def is_handed(spelled: str, given: Collection[str]) -> bool:
+    """True for a reference of a summary where `given` has its name, or that of what it is an attribute of."""
+    words = spelled.split(".")
+    if words[0] in ("?", "super()"):
+        return any(name.rpartition(".")[2] == words[-1] for name in given)
+    return any(".".join(words[:count]) in given for count in range(1, len(words) + 1))
+
+
+def _made_by(call: ast.Call, makers: Collection[str]) -> bool:
+    """True for a call of a maker, and of what such a call returns: `retried(f)(x)`."""
+    func = call.func
+    while isinstance(func, ast.Call):
+        func = func.func
+    return dotted(func) in makers
 
 
 def _function(text: str, line: int) -> ast.AST | None:

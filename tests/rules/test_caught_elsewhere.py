@@ -155,10 +155,47 @@ def test_a_script_without_torch_that_nobody_imports_counts(tmp_path: Path, text:
             "attempted.inner",
         ),
         ("x = run(self.part, x)", "@managers.tolerant()\ndef run(part: Part, x):\n    return part(x)", "tolerant()"),
+        ("part = self.part\nx = managers.attempt(part, x)", "", "in attempt (managers.py)"),
+        ("x = managers.attempt(self.parts[0], x)", "", "in attempt (managers.py)"),
+        ("x = managers.attempt(getattr(self, 'part'), x)", "", "in attempt (managers.py)"),
+        ("x = managers.attempt(self.inner, x)", "", "in attempt (managers.py)"),
+        ("this = self\nx = managers.attempt(this.part, x)", "", "in attempt (managers.py)"),
+        ("y = managers.attempted(lambda part: part(1))(self.part)", "", "attempted.inner"),
+        ("run = managers.attempted(lambda part: part(1))\ny = run(self.part)", "", "attempted.inner"),
+        ("setattr(self, 'other', self.part)\ny = managers.attempt(self.other, 1)", "", "in attempt (managers.py)"),
+        (
+            "y = Renamed()(1)",
+            "class Renamed(nn.Module):\n    def __init__(this):\n        super().__init__()\n"
+            "        this.own = Part()\n\n    def forward(this, x):\n        return managers.attempt(this.own, x)",
+            "in attempt (managers.py)",
+        ),
+        (
+            "y = Child()(1)",
+            "class Child(Part):\n    def forward(self, x):\n        return managers.attempt(super().forward, x)",
+            "in attempt (managers.py)",
+        ),
+        (
+            "y = run(self, 1)",
+            "def run(model, x):\n    return managers.attempt(model.inner, x)",
+            "in attempt (managers.py)",
+        ),
     ],
 )
 def test_what_is_given_or_decorated_may_be_caught(tmp_path: Path, body: str, tail: str, by: str) -> None:
     assert by in finding(tmp_path, body, f"\n\n{tail}\n" if tail else "")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = managers.attempt(len, [1])\nx = self.part(x)",
+        "y = managers.attempt(len, [1])\ny = self.part(x)",
+        "y = managers.attempted(torch.relu)(torch.ones(2))\nx = self.part(x)",
+        "self.other = nn.Identity()\ny = managers.attempt(self.other, 1)\nx = self.part(x)",
+    ],
+)
+def test_what_stands_beside_is_not_caught(tmp_path: Path, body: str) -> None:
+    assert finding(tmp_path, body) == ""
 
 
 _BY_LIBRARY = "may be caught: the library that calls Inputs.positive"
