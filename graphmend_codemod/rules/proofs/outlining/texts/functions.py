@@ -129,13 +129,3 @@ def _function_operator(shapes, nested=0):
 
     return decorate"""
 )
-
-SAME = '''\
-def _have_one_form(old: tuple, new: tuple) -> bool:
-    """True if these are tensors of the same shapes, dtypes and devices: known while tracing."""
-    return all(
-        isinstance(before, torch.Tensor)
-        and isinstance(after, torch.Tensor)
-        and (before.shape, before.dtype, before.device) == (after.shape, after.dtype, after.device)
-        for before, after in zip(old, new)
-    )'''
