@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.core.findings import Edit
@@ -14,7 +15,7 @@ from graphmend_codemod.rules.proofs.outlining.recorded.moments import is_another
 from graphmend_codemod.rules.proofs.outlining.recorded.region import Region
 from graphmend_codemod.rules.proofs.outlining.recorded.text import edit as edit_of
 
-_FURTHER = 8
+_FURTHER = 12
 
 
 def broke(site: Site, known: SeenCalls, statement: ast.stmt) -> bool:
@@ -33,32 +34,51 @@ def edit(site: Site, statement: ast.stmt) -> tuple[Edit, int] | None:
         raise NotProven("the function is another one than in the recorded run; record it again")
     if known is None or not broke(site, known, statement):
         return None
-    inner = [each for each in _inside(statement) if broke(site, known, each)]
-    for each in inner:
-        there = site.at(each)
-        if there is not None and _succeeds(there, known, each):
-            return None
-    return _grown(site, known)
-
-
-def _succeeds(site: Site, known: SeenCalls, statement: ast.stmt) -> bool:
     try:
-        _grown(site, known)
+        return _outermost(site, known, statement)
+    except NotProven as why:
+        if not any(_grows(site.at(each), known) for each in _around(site, statement)):
+            with contextlib.suppress(NotProven):
+                return _outermost(site, known, statement, alike=True)
+        raise why.anew() from None
+
+
+def _outermost(site: Site, known: SeenCalls, statement: ast.stmt, *, alike: bool = False) -> tuple[Edit, int] | None:
+    """The same from all calls, or from those that are `alike`; other calls break the graph as before then."""
+    for each in _inside(statement):
+        there = site.at(each) if broke(site, known, each) else None
+        if there is not None and _succeeds(there, known, each, alike=alike):
+            return None
+    return _grown(site, known, alike=alike)
+
+
+def _succeeds(site: Site, known: SeenCalls, statement: ast.stmt, *, alike: bool) -> bool:
+    return _grows(site, known, alike=alike) or any(
+        (there := site.at(each)) is not None and _succeeds(there, known, each, alike=alike)
+        for each in _inside(statement)
+        if broke(site, known, each)
+    )
+
+
+def _grows(site: Site | None, known: SeenCalls, *, alike: bool = False) -> bool:
+    try:
+        return site is not None and bool(_grown(site, known, alike=alike))
     except NotProven:
-        return any(
-            (there := site.at(each)) is not None and _succeeds(there, known, each)
-            for each in _inside(statement)
-            if broke(site, known, each)
-        )
-    return True
+        return False
 
 
-def _grown(site: Site, known: SeenCalls) -> tuple[Edit, int]:
+def _around(site: Site, statement: ast.stmt) -> Iterator[ast.stmt]:
+    """The statements around one, in the function."""
+    parents = (each for each in site.place.parents if isinstance(each, ast.stmt) and each is not statement)
+    yield from (each for each in parents if each is not site.evaluator.scope.node)
+
+
+def _grown(site: Site, known: SeenCalls, *, alike: bool = False) -> tuple[Edit, int]:
     body, position = site.place.blocks[-1]
     start, end = position, position + 1
     while True:
         try:
-            region = Region(site, known, body[start:end])
+            region = Region(site, known, body[start:end], alike=alike)
             if not _broke_here(site, known, body[start:end]) and region.runs_layers():
                 raise NotProven("it calls what broke the graph, and runs layers")
             return edit_of(region), len(region.seen)

@@ -14,6 +14,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import KNOWS_NAMES, OF_A_CLASS, jumps_out
 from graphmend_codemod.rules.proofs.outlining.effects.settled_globals import demand_unchanged
+from graphmend_codemod.rules.proofs.outlining.recorded.alike import CALLS_NEEDED, of_one_kind
 from graphmend_codemod.rules.proofs.outlining.recorded.facts import (
     CHANGING,
     MEMORY,
@@ -38,7 +39,6 @@ from graphmend_codemod.rules.proofs.outlining.recorded.pending import check_sett
 from graphmend_codemod.rules.proofs.outlining.recorded.sizes import Given
 from graphmend_codemod.rules.proofs.outlining.statements.outlined_statements import check_around
 
-_CALLS_NEEDED = 2
 _LEAVES = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal, ast.Delete)
 _SETTINGS = frozenset({"int", "float", "str", "constant"})
 _RECURRENT = frozenset(f"torch.nn.modules.rnn.{each}" for each in ("RNN", "GRU", "LSTM"))
@@ -47,21 +47,22 @@ _RECURRENT = frozenset(f"torch.nn.modules.rnn.{each}" for each in ("RNN", "GRU",
 class Region:
     """The statements, the observations of them, and the names and facts of what goes in and comes out."""
 
-    def __init__(self, site: Site, known: SeenCalls, statements: Sequence[ast.stmt]) -> None:
+    def __init__(self, site: Site, known: SeenCalls, statements: Sequence[ast.stmt], *, alike: bool = False) -> None:
         first, last = site.at(statements[0]), site.at(statements[-1])
         if first is None or last is None:
             raise NotProven("torch.compile does not get to the statement")
         self.site, self.last, self.statements = first, last, list(statements)
-        self.seen = observations(site, known, statements)
-        if len(self.seen) < _CALLS_NEEDED:
-            raise NotProven(f"the recorded run went through this {len(self.seen)} times; record at least 2 calls")
+        self._every = observations(site, known, statements)
+        if len(self._every) < CALLS_NEEDED:
+            raise NotProven(f"the recorded run went through this {len(self._every)} times; record at least 2 calls")
+        self.stored = self._stored()
+        self.seen = of_one_kind(self._every, self._read_names()) if alike else self._every
         body = first.evaluator.scope.node.body
         self.returns = isinstance(statements[-1], ast.Return) or (
             statements[-1] is body[-1] and any(isinstance(part, ast.Return) for part in self._parts())
         )
         self._check_forms()
         self._check_effects()
-        self.stored = self._stored()
         self.given = list(self._given())
         self._check_objects(known)
         self.results = list(self._results())
@@ -103,7 +104,7 @@ class Region:
         check_around(self.site)
 
     def _check_effects(self) -> None:
-        for each in self.seen:
+        for each in self._every:
             old, new = each.before.held, each.after.held
             if old[AUTOGRAD] != new[AUTOGRAD]:
                 raise NotProven("it asks autograd for gradients, and what an operator is given has no history")
@@ -145,21 +146,23 @@ class Region:
                     found[name] = min(found.get(name, place), place)
         return dict.fromkeys(sorted(found, key=found.__getitem__))
 
-    def _given(self) -> Iterator[Given]:
+    def _read_names(self) -> list[str]:
+        """The names that the statements read from before them, if these were bound."""
         loads = [part for part in self._parts() if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store)]
         loads.sort(key=lambda part: (part.lineno, part.col_offset))
         names = dict.fromkeys(part.id for part in loads)
         for part in self._parts():
             if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
                 names[part.target.id] = None
+        return [name for name in names if name not in self.stored or _reads_first(self.statements, name)]
+
+    def _given(self) -> Iterator[Given]:
         scope = self.site.evaluator.scope
-        for name in names:
+        for name in self._read_names():
             held = [each.before.held.get(name) for each in self.seen]
             if all(each is None for each in held):
                 if scope.is_local(name) and name not in self.stored and not _is_bound_inside(self.statements, name):
                     raise NotProven(f"`{name}` was not bound in the recorded run")
-                continue
-            if name in self.stored and not _reads_first(self.statements, name):
                 continue
             facts = tuple(each for each in held if each is not None)
             if len(facts) != len(held):

@@ -192,7 +192,9 @@ class _Text:
         ]
         if self._filled:
             conditions.append(f"_are_made({', '.join(self._filled)})")
-        conditions += [one for each in self._region.modules() for one in _module_like(each)]
+        for each in self._region.modules():
+            conditions += [f"isinstance({each.text}, torch.nn.Module)"] * (each.text != own)
+            conditions += _module_like(each)
         conditions += [f"_holds_no_gradient({each})" for each in self._untrained]
         return [*conditions, *self._autocast(), *self._gradients()]
 
@@ -301,7 +303,7 @@ def _like(given: Given) -> Iterator[str]:
     if given.kind in (TENSOR, ARRAY):
         dtypes = list(dict.fromkeys(str(each[1]) for each in facts))
         rank = len(facts[0][2])
-        first = _dtype(dtypes[0]) if len(dtypes) == 1 else f"{text}.dtype"
+        first = _dtype(dtypes[0]) if len(dtypes) == 1 else f'getattr({text}, "dtype", None)'
         if given.kind == ARRAY:
             if len(dtypes) > 1:
                 raise NotProven(f"`{text}` was of {' and '.join(dtypes)} in the recorded run")

@@ -19,7 +19,7 @@ MADE = '''\
 @torch.compiler.assume_constant_result
 def _are_made(*objects) -> bool:
     """True for objects that were there before: while torch.compile traces, those it makes itself are still empty."""
-    return all(vars(each) for each in objects)'''
+    return all(getattr(each, "__dict__", None) for each in objects)'''
 
 ELEMENTS = '''\
 @torch.compiler.assume_constant_result
