@@ -137,3 +137,16 @@ def test_a_statement_around_takes_all_calls_where_it_can(tmp_path: Path) -> None
     assert "2 recorded calls" in found.reasons, found.reasons
     assert found.reasons.count("recorded calls") == 1, found.reasons
     _same(found, None, whole=True)
+
+
+@pytest.mark.parametrize(("between", "taken"), [(9, True), (11, False)])
+def test_a_flag_is_taken_in_with_what_stands_in_front_of_its_test(tmp_path: Path, between: int, taken: bool) -> None:
+    """Twelve statements are the most of one operator: none of them is compiled."""
+    lines = "\n".join(f"x = x + {number}" for number in range(between))
+    body = f"flag = outside(x)\ny = x\n{lines}\nif flag:\n    y = x * 2\nreturn y + 1"
+    found = _recorded(
+        tmp_path, [None, None], body, "\n@torch.compiler.disable\ndef outside(x):\n    return bool(x.sum() > 0)\n"
+    )
+    assert (found.after != found.before) is taken, found.reasons
+    if taken:
+        _same(found, None, whole=True)

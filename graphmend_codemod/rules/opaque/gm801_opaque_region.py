@@ -92,17 +92,18 @@ another number of dimensions are told apart while tracing, and break the graph a
 a statement that broke the graph becomes an operator with the author's own statement in it: calls into libraries, NumPy,
 generators. What it is given and gives is what at least two calls of the run had: dtypes, dimensions, devices, and how
 sizes follow from those that went in. A size that nothing explains is a symbol of the graph. What no call varied, and
-what only happened to agree, is asked for in the header, so other calls break the graph as before. The operator compares
-what it gives with that and raises an error where it differs: in sizes, dtypes or how the results are put together, in
-whether one needs a gradient, or where it shares or changes what went in, buffers and attributes of an instance
-included. A tensor that is given by two names is one tensor in the operator, too, for code that asks `other is x`.
-A gradient takes what autograd kept of the call, as eager mode does; a second one of the same call runs it again.
+what only happened to agree, is asked for in the header, so other calls break the graph as before. So do calls in which
+a name held a value of another kind than in most (a mask, and None), where no statement around takes them all. The
+operator compares what it gives with that and raises an error where it differs: in sizes, dtypes or how the results are
+put together, in whether one needs a gradient, or where it shares or changes what went in, buffers and attributes of an
+instance included. A tensor that is given by two names is one tensor in the operator, too, for code that asks `other is
+x`. A gradient takes what autograd kept of the call, as eager mode does; a second one of the same call runs it again.
 Statements that changed the instance or an argument in the run, gave no tensors, or share memory with what went in are
 left alone, and so are those that read an instance, an object or a variable of the file which the source may change
 earlier in the same graph, under a condition that no recorded call met; an object that is another one at each call, for
-which the graph would be compiled each time; and dictionaries and sets. Statements behind one are taken in where it
-gives an object that no graph holds. A list that a loop fills is taken in with what makes it and what joins it
-(`parts = []`, `torch.cat(parts)`).
+which the graph would be compiled each time; and dictionaries and sets. Statements behind one are taken in, twelve at
+most with it, where it gives an object or a flag that no graph holds; none of them is compiled. A list that a loop fills
+is taken in with what makes it and what joins it (`parts = []`, `torch.cat(parts)`).
 
 **Recurrent layers.** `self.lstm(x)` and `self.lstm.num_layers` get a compile path, in which an operator runs the layer
 on what it is given, with its parameters as inputs. Compiled graphs hold these parameters themselves: after one is
