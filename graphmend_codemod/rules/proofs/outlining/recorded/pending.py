@@ -22,13 +22,19 @@ from graphmend_codemod.rules.proofs.calls.certain_calls import instance_name, lo
 from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory
 from graphmend_codemod.rules.proofs.outlining.effects.settled_globals import demand_unchanged
 
-_SETS = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"})
+_SETS = frozenset({"setattr", "delattr", "__setattr__", "__delattr__", "vars"})
 _DEEPEST = 4
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
-def check_settled_before(site: Site, statements: Sequence[ast.stmt], objects: Collection[str]) -> None:
-    """NotProven where an object that the statements read may be changed in compiled code before them."""
+def check_settled_before(
+    site: Site, statements: Sequence[ast.stmt], objects: Collection[str], numbers: Collection[str] | None
+) -> None:
+    """NotProven where an object that the statements read may be changed in compiled code before them.
+
+    `numbers` are the attributes that they read of the instance, if all of these are numbers, flags or words: layers
+    that run, and what is written into tensors, change none of them.
+    """
     calls, node = calls_in(site.source.text), site.evaluator.scope.node
     function = calls.at(node.lineno)
     if function is None or function.node.name != node.name:
@@ -41,7 +47,7 @@ def check_settled_before(site: Site, statements: Sequence[ast.stmt], objects: Co
         for each in _run_around(calls, function, inside):
             instance = instance_name(each)
             if calls.related(each.owner, function.owner):
-                _demand_no_change(memory, each, instance, inside)
+                _demand_no_change(memory, each, instance, inside, numbers)
             _demand_no_change_outside(each, instance, read)
     looped = any(isinstance(each, _LOOPS) for each in site.place.parents)
     without = inside if looped else range(inside.start, sys.maxsize)
@@ -109,30 +115,39 @@ def _inner_parameters(function: Definition) -> Iterator[str]:
             yield from parameter_names(part)
 
 
-def _demand_no_change(memory: ModuleMemory, function: Definition, name: str, without: range) -> None:
-    for part in _changing(memory, function, name):
+def _demand_no_change(
+    memory: ModuleMemory, function: Definition, name: str, without: range, numbers: Collection[str] | None = None
+) -> None:
+    for part in _changing(memory, function, name, numbers):
         if getattr(part, "lineno", 0) not in without:
             reason = f"`{short(part)}` may change `{name}` in the same graph, and an operator would see what was before"
             raise NotProven(reason)
 
 
-def _changing(memory: ModuleMemory, function: Definition, name: str, depth: int = 0) -> Iterator[ast.AST]:
-    """What gives an object another attribute, or writes into a tensor of it."""
+def _changing(
+    memory: ModuleMemory, function: Definition, name: str, numbers: Collection[str] | None = None, depth: int = 0
+) -> Iterator[ast.AST]:
+    """What gives an object another attribute, or writes into a tensor of it; one of `numbers`, if these are given."""
     meant = {name, *_parts_of(function, name)}
     for part in walk(function.node):
         if isinstance(part, (ast.Attribute, ast.Subscript)):
-            if root_of(part) in meant and not isinstance(part.ctx, ast.Load):
+            if root_of(part) in meant and not isinstance(part.ctx, ast.Load) and _is_of(part, numbers):
                 yield part
         elif isinstance(part, ast.Call) and any(is_name(each, name) for each in all_given(part)):
             sets = last_name(part.func) in _SETS
-            if sets or _hands_to_change(memory, function, part, name, depth):
+            if sets or _hands_to_change(memory, function, part, name, numbers, depth):
                 yield part
     for part, written in memory.writes(function):
         plain = isinstance(part, ast.Call) and is_name(part.func, name)
-        if not plain and any(
-            each == name or each.startswith(f"{name}.") for each in _aliased(memory, function, written)
-        ):
+        found = set() if plain else _aliased(memory, function, written)
+        if name in found or (numbers is None and any(each.startswith(f"{name}.") for each in found)):
             yield part
+
+
+def _is_of(stored: ast.Attribute | ast.Subscript, numbers: Collection[str] | None) -> bool:
+    """True where a store may bind one of some attributes, of any object: `part.count = 1`, `self.__dict__[name]`."""
+    names = {each.attr for each in walk(stored) if isinstance(each, ast.Attribute)}
+    return numbers is None or "__dict__" in names or (isinstance(stored, ast.Attribute) and stored.attr in numbers)
 
 
 def _parts_of(function: Definition, name: str) -> set[str]:
@@ -141,11 +156,18 @@ def _parts_of(function: Definition, name: str) -> set[str]:
     return {target.id for store in stores for target in store.targets if isinstance(target, ast.Name)}
 
 
-def _hands_to_change(memory: ModuleMemory, function: Definition, call: ast.Call, name: str, depth: int) -> bool:
+def _hands_to_change(
+    memory: ModuleMemory,
+    function: Definition,
+    call: ast.Call,
+    name: str,
+    numbers: Collection[str] | None,
+    depth: int,
+) -> bool:
     """True for `fill(cache, x)`, where a function of the file sets an attribute of what it gets."""
     handed = handed_on(memory.calls, function, call, lambda each: is_name(each, name)) if depth < _DEEPEST else None
     return handed is not None and any(
-        next(_changing(memory, handed.callee, each, depth + 1), None) is not None for each in handed.names
+        next(_changing(memory, handed.callee, each, numbers, depth + 1), None) is not None for each in handed.names
     )
 
 

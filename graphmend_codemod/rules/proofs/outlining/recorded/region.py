@@ -132,7 +132,14 @@ class Region:
                     raise NotProven(f"`{given.text}` changed before it in the recorded run")
             if is_new_each_time(given):
                 raise NotProven(f"`{given.text}` was another object at each call: the graph would be compiled for each")
-        check_settled_before(self.site, self.statements, {each.text for each in self.given if each.kind == "object"})
+        objects = {each.text for each in self.given if each.kind == "object"}
+        check_settled_before(self.site, self.statements, objects, self._numbers())
+
+    def _numbers(self) -> set[str] | None:
+        """The attributes of the instance that the statements read, if they are numbers, flags and words; else None."""
+        read = [] if self.owner is None or self._hands_on() else [*self._read()]
+        plain = all(fact is not None and fact[0] in _SETTINGS for each in read for fact in each.facts)
+        return {each.text.rpartition(".")[2] for each in read} if read and plain else None
 
     def _stored(self) -> dict[str, None]:
         found: dict[str, tuple[int, int]] = {}
