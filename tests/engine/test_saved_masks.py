@@ -40,7 +40,8 @@ class Model(nn.Module):
         "other = keep\n        keep = lengths > 1\n        other[0] = True",
         "other = keep\n        other[0] = True\n        keep = lengths > 1",
         "other = lengths > 1\n        for _ in range(2):\n            other[0] = True\n            other = keep",
-        "b = a = lengths > 1\n        for _ in range(3):\n            b[0] = 1\n            b = a\n            a = keep",
+        "b = a = lengths > 1\n        for _ in range(3):\n            b[0] = 1\n"
+        "            b = a\n            a = keep",
         "try:\n            keep = lengths > 1\n        except ValueError:\n            keep[0] = True",
         "self.kept = keep\n        keep = self.kept\n        keep[0] = True",
         "keep = keep if self.training else lengths > 0\n        keep[0] = True",
