@@ -17,7 +17,6 @@ from graphmend_codemod.rules.framework.edits import CONSTANT
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.framework.site_text import tuple_of_words
-from graphmend_codemod.rules.proofs.outlining.texts import chosen
 from graphmend_codemod.rules.proofs.outlining.texts import functions as of_functions
 from graphmend_codemod.rules.proofs.outlining.texts import part as text_part
 from graphmend_codemod.rules.proofs.outlining.texts.layers import FITS, ONE_OPERATOR, PACKED, PLAIN
@@ -319,7 +318,7 @@ def functions(site: Site, *, gradient: bool) -> tuple[Helper, ...]:
     """For functions of tensors that draw no random numbers; the decorator is the last."""
     features = ("gradient",) if gradient else ()
     name = "_function_operator" if gradient else "_value_operator"
-    text = chosen(of_functions.FUNCTION_OPERATOR, *features).replace("_function_operator", name)
+    text = of_functions.operator(*features).replace("_function_operator", name)
     return (
         NAMING,
         Helper("_is_transformed", of_functions.TRANSFORMED, shared=True),

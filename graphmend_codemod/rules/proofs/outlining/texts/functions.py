@@ -5,7 +5,16 @@ Feature: `gradient` where results may need one.
 
 from __future__ import annotations
 
-from graphmend_codemod.rules.proofs.outlining.texts.parts import GIVEN, PUT_TOGETHER, REGISTERED, TAKEN_APART
+from graphmend_codemod.rules.proofs.outlining.texts import chosen
+from graphmend_codemod.rules.proofs.outlining.texts.parts import (
+    EAGER,
+    GIVEN,
+    PUT_TOGETHER,
+    REGISTERED,
+    TAKEN_APART,
+    TAPES,
+    WITH_AUTOGRAD,
+)
 
 TRANSFORMED = '''\
 @torch.compiler.assume_constant_result
@@ -32,10 +41,13 @@ def _function_operator(shapes, nested=0):
     """Make `code(*given)` one operator for torch.compile, which does not look inside.
 
     `given` are tensors, lists or tuples of them, numbers and constants. `shapes(*given)` makes empty tensors like the
-    results, in a list; `nested` puts these together, as in `(0, (1, 2))`. A gradient runs `code` again.  #: gradient
+    results, in a list; `nested` puts these together, as in `(0, (1, 2))`. A gradient takes what autograd  #: gradient
+    kept of the call, or runs `code` again.  #: gradient
     results, in a list; `nested` puts these together, as in `(0, (1, 2))`. No gradient goes through it.  #: !gradient
     """
+    import functools
     import itertools
+    import weakref  #: gradient
 
     def decorate(code):
         name, numbers, constants = _operator_name(code.__name__.strip("_"), code.__module__), {}, {}
@@ -56,15 +68,18 @@ def _function_operator(shapes, nested=0):
             kinds = iter(floats), iter(constants[number]), tensors, iter(sizes)
 """
     + TAKEN_APART
+    + EAGER
     + """\
 
         def around(tensors, autocast):
             return torch.autocast(tensors[0].device.type, autocast, autocast is not None, cache_enabled=False)
 
         def call(tensors, sizes, floats, form, number, autocast):
-            run = torch.compiler.disable(code)  # where the graph broke at the operator, Dynamo would go on inside of it
+            given = unpacked(tensors, sizes, floats, form, number)
+            if autocast is None and not torch.is_autocast_enabled(tensors[0].device.type):
+                return list(flat(eager()(*given)))
             with around(tensors, autocast):
-                return list(flat(run(*unpacked(tensors, sizes, floats, form, number))))
+                return list(flat(eager()(*given)))
 
         def fake(tensors, sizes, floats, form, number, autocast):
             with around(tensors, autocast):
@@ -74,20 +89,6 @@ def _function_operator(shapes, nested=0):
         def run(tensors, *rest):
             return list(separate(call(tensors, *rest), *tensors))
 
-        def run_backward(tensors, sizes, floats, form, number, autocast, grads, wanted):  #: gradient
-            def again(*chosen):  #: gradient
-                changed = dict(zip(wanted, chosen))  #: gradient
-                given = [changed.get(place, each) for place, each in enumerate(tensors)]  #: gradient
-                found = call(given, sizes, floats, form, number, autocast)  #: gradient
-                return tuple(each for each in found if each.is_floating_point() or each.is_complex())  #: gradient
-  #: gradient
-            with torch.enable_grad():  #: gradient
-                found = torch.func.vjp(again, *[tensors[place] for place in wanted])[1](tuple(grads))  #: gradient
-            return list(separate([each.detach() for each in found], *grads))  #: gradient
-  #: gradient
-        def fake_backward(tensors, *rest):  #: gradient
-            return [tensors[place].new_empty(tensors[place].shape) for place in rest[-1]]  #: gradient
-  #: gradient
         def define(name, rest_of_schema, run, fake):
             tag = getattr(torch.Tag, "cudagraph_unsafe", None)
             schema = "(Tensor[] tensors, SymInt[] sizes, float[] floats, int[] form, int number, ScalarType? autocast"
@@ -96,36 +97,85 @@ def _function_operator(shapes, nested=0):
     + REGISTERED
     + """\
 
-        def keep(ctx, inputs, output):  #: gradient
-            tensors, *ctx.rest = inputs  #: gradient
-            ctx.smooth = [each.is_floating_point() or each.is_complex() for each in output]  #: gradient
-            ctx.save_for_backward(*tensors)  #: gradient
-  #: gradient
-        def differentiate(ctx, grads):  #: gradient
-            grads = [each for each, smooth in zip(grads, ctx.smooth) if smooth]  #: gradient
-            wanted = [place for place, each in enumerate(ctx.needs_input_grad[0]) if each]  #: gradient
-            made = dict(zip(wanted, backward(list(ctx.saved_tensors), *ctx.rest, grads, wanted)))  #: gradient
-            numbers = [None if each else [] for each in ctx.rest[:3]]  #: gradient
-            places = range(len(ctx.needs_input_grad[0]))  # a checkpoint lets saved tensors be read once  #: gradient
-            return [made.get(place) for place in places], *numbers, None, None  #: gradient
-  #: gradient
-        def refuse(ctx, *grads):  # torch would leave parts of it out  #: gradient
-            raise RuntimeError(f"torch.compile has no gradient of a gradient for `{name}`")  #: gradient
-  #: gradient
         forward = define(name, ") -> Tensor[]", run, fake)
-        more = ", Tensor[] grads, int[] wanted) -> Tensor[]"  #: gradient
-        backward = define(f"{name}_backward", more, run_backward, fake_backward)  #: gradient
-        torch.library.register_autograd(name, differentiate, setup_context=keep)  #: gradient
-        torch.library.register_autograd(f"{name}_backward", refuse)  #: gradient
-
+{gradient}
         def outlined(*given):
             tensors, *rest = packed(given)
             kind = tensors[0].device.type
-            autocast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
-            return put(forward(tensors, *rest, autocast), nested)
+            rest.append(torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None)
+            leaves = [place for place, each in enumerate(tensors) if each.requires_grad]  #: gradient
+            if leaves and torch.is_grad_enabled():  #: gradient
+                return put(trained(tensors, *rest, leaves)[0], nested)  #: gradient
+            return put(forward(tensors, *rest), nested)
 
         outlined.code = code
         return outlined
 
     return decorate"""
 )
+
+_GRADIENT = (
+    WITH_AUTOGRAD
+    + TAPES
+    + """
+        def run_trained(tensors, *rest):
+            *rest, leaves = rest
+            given = [each.detach().requires_grad_(place in leaves) for place, each in enumerate(tensors)]
+            found = with_autograd(call, given, *rest)
+            results = [each.clone() for each in separate(each.detach() for each in found)]  # they may be written later
+            return results, token_of(tensors, given, found)
+
+        def fake_trained(tensors, *rest):
+            return fake(tensors, *rest[:-1]), torch.empty(1, dtype=torch.int64, device="cpu")
+
+        def run_again(tensors, *rest):
+            *rest, grads, wanted = rest
+
+            def again(*chosen):
+                changed = dict(zip(wanted, chosen))
+                found = call([changed.get(place, each) for place, each in enumerate(tensors)], *rest)
+                return tuple(each for each in found if each.is_floating_point() or each.is_complex())
+
+            with torch.enable_grad():
+                found = torch.func.vjp(again, *[tensors[place] for place in wanted])[1](tuple(grads))
+            return list(separate([each.detach() for each in found], *grads))
+
+        def run_backward(tensors, *rest):
+            *rest, grads, token, wanted = rest
+            given, found = tape_of(token, tensors)
+            if not given or any(not given[place].requires_grad for place in wanted):
+                return run_again(tensors, *rest, grads, wanted)
+            return gradient_of(given, found, grads, wanted)
+
+        def fake_backward(tensors, *rest):
+            return [tensors[place].new_empty(tensors[place].shape) for place in rest[-1]]
+
+        def keep(ctx, inputs, output):
+            tensors, *ctx.rest, _ = inputs
+            ctx.smooth = [each.is_floating_point() or each.is_complex() for each in output[0]]
+            ctx.save_for_backward(*tensors, output[1])
+
+        def differentiate(ctx, grads, _):
+            grads = [each for each, smooth in zip(grads, ctx.smooth) if smooth]
+            wanted = [place for place, each in enumerate(ctx.needs_input_grad[0]) if each]
+            *tensors, token = ctx.saved_tensors  # once, for a checkpoint lets them be read once
+            made = dict(zip(wanted, backward(tensors, *ctx.rest, grads, token, wanted)))
+            numbers = [None if each else [] for each in ctx.rest[:3]]
+            return [made.get(place) for place in range(len(tensors))], *numbers, None, None, None
+
+        def refuse(ctx, *grads):  # torch would leave parts of it out
+            raise RuntimeError(f"torch.compile has no gradient of a gradient for `{name}`")
+
+        trained = define(f"{name}_trained", ", int[] leaves) -> (Tensor[], Tensor)", run_trained, fake_trained)
+        more = ", Tensor[] grads, Tensor token, int[] wanted) -> Tensor[]"
+        backward = define(f"{name}_backward", more, run_backward, fake_backward)
+        torch.library.register_autograd(f"{name}_trained", differentiate, setup_context=keep)
+        torch.library.register_autograd(f"{name}_backward", refuse)
+"""
+)
+
+
+def operator(*features: str) -> str:
+    """The text that makes operators. Feature: `gradient` where results may need one."""
+    text = FUNCTION_OPERATOR.replace("{gradient}", _GRADIENT if "gradient" in features else "")
+    return chosen(text, *features)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from graphmend_codemod.rules.proofs.outlining.texts.parts import GIVEN, PUT_TOGETHER, REGISTERED, TAKEN_APART
+from graphmend_codemod.rules.proofs.outlining.texts.parts import (
+    EAGER,
+    GIVEN,
+    PUT_TOGETHER,
+    REGISTERED,
+    TAKEN_APART,
+    TAPES,
+    WITH_AUTOGRAD,
+)
 
 PLAIN = '''\
 @torch.compiler.assume_constant_result
@@ -65,8 +73,8 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
     `given` are tensors, lists or tuples of them, integers and constants; `parts` are the attributes of the module
     `owner` that `code` reads ("" for itself), and torch.compile cannot look at them where they are `untraced`.
     `shapes(owner, *given)` makes empty tensors like the results, in a list; `nested` puts these together, as in
-    `(0, (1, 2))`. Without `shapes`, `code` changes the first tensor in place and returns it. A gradient runs `code`
-    again.
+    `(0, (1, 2))`. Without `shapes`, `code` changes the first tensor in place and returns it. A gradient takes what
+    autograd kept of the call, or runs `code` again.
     """
     import contextlib
     import functools
@@ -151,14 +159,16 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
             kinds = iter(floats), iter(constants[number]), tensors, iter(sizes)
 """
     + TAKEN_APART
+    + EAGER
+    + WITH_AUTOGRAD
+    + TAPES
     + """\
 
         def around(device, autocast):
             return torch.autocast(device.type, autocast, autocast is not None, cache_enabled=False)
 
         def call(tensors, sizes, floats, form, number, autocast, again=False):
-            owner, device, tensors = owners.get(number), tensors[0].device, iter(tensors)
-            run = torch.compiler.disable(code)  # where the graph broke at the operator, Dynamo would go on inside of it
+            owner, device, run, tensors = owners.get(number), tensors[0].device, eager(), iter(tensors)
             given = list(unpacked(tensors, sizes, floats, form, number))
             if shapes is None:
                 given[0] = given[0].clone()
@@ -208,13 +218,26 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
             other = [] if device.type == "cpu" else [torch.get_device_module(device).get_rng_state(device)]
             return [torch.get_rng_state(), *other]
 
-        def run_with_states(first, tensors, *rest):
-            states = random_states(tensors[0].device)
-            return run(first, tensors, *rest), states
+        def own_of(tensors, form, number):  # None where one of them is not that of the module
+            count = sum(1 if each == -2 else max(each, 0) if each > -5 else -5 - each for each in form if each > -(1 << 20))
+            owner, own = owners.get(number), tensors[count:]
+            held = tensors_of(owner) if owner is not None else ()
+            return own if all(new is each for new, (_, each) in zip(own, held)) else None
 
-        def fake_with_states(first, tensors, *rest):
-            states = random_states(tensors[0].device)
-            return fake(first, tensors, *rest), [torch.empty(len(each), dtype=each.dtype) for each in states]
+        def run_trained(first, tensors, *rest):
+            *rest, leaves = rest
+            states, own = random_states(tensors[0].device), own_of(tensors, *rest[2:4])
+            if own is None or not (leaves or any(each.requires_grad for each in own)):
+                return run(first, tensors, *rest), [token_of(tensors, (), ()), *states]
+            given = tensors[: len(tensors) - len(own)]
+            given = [each.detach().requires_grad_(place in leaves) for place, each in enumerate(given)] + own
+            found = with_autograd(call, given, *rest)
+            results = [each.detach().contiguous().clone() for each in found]  # they may be written later
+            return results, [token_of(tensors, given, found), *states]
+
+        def fake_trained(first, tensors, *rest):
+            states = [torch.zeros(1, dtype=torch.int64, device="cpu"), *random_states(tensors[0].device)]
+            return fake(first, tensors, *rest[:-1]), [torch.empty(len(each), dtype=each.dtype) for each in states]
 
         def run_backward(first, tensors, sizes, floats, form, number, autocast, grads, states, wanted):
             def again(*chosen):
@@ -223,7 +246,10 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
                 found = call(given, sizes, floats, form, number, autocast, again=True)
                 return tuple(each for each in found if each.is_floating_point() or each.is_complex())
 
-            device = tensors[0].device
+            kept = tape_of(states[0], tensors)
+            if kept[0] and all(kept[0][place].requires_grad for place in wanted):
+                return gradient_of(*kept, grads, wanted)
+            device, states = tensors[0].device, states[1:]
             other = [] if device.type == "cpu" else [device]
             with torch.random.fork_rng(other, device_type="cuda" if device.type == "cpu" else device.type):
                 torch.set_rng_state(states[0])
@@ -248,7 +274,8 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
     + """\
 
         def keep(ctx, inputs, output):
-            _, tensors, *ctx.rest = inputs
+            _, tensors, *ctx.rest, leaves = inputs
+            ctx.leaves = None if leaves else []
             ctx.count = len(tensors)
             ctx.smooth = [each.is_floating_point() or each.is_complex() for each in output[0]]
             ctx.save_for_backward(*tensors, *output[1])
@@ -260,13 +287,13 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
             wanted = [place for place, each in enumerate(ctx.needs_input_grad[1]) if each]
             found = dict(zip(wanted, backward(tensors[0], tensors, *ctx.rest, grads, states, wanted)))
             numbers = [None if each else [] for each in ctx.rest[:3]]
-            return None, [found.get(place) for place in range(ctx.count)], *numbers, None, None
+            return None, [found.get(place) for place in range(ctx.count)], *numbers, None, None, ctx.leaves
 
         def refuse(ctx, *grads):  # torch would leave parts of it out
             raise RuntimeError(f"torch.compile has no gradient of a gradient for `{name}`")
 
         forward = define(name, ") -> Tensor[]", run, fake)
-        trained = define(f"{name}_trained", ") -> (Tensor[], Tensor[])", run_with_states, fake_with_states)
+        trained = define(f"{name}_trained", ", int[] leaves) -> (Tensor[], Tensor[])", run_trained, fake_trained)
         more = ", Tensor[] grads, Tensor[] states, int[] wanted) -> Tensor[]"
         backward = define(f"{name}_backward", more, run_backward, fake_backward)
         torch.library.register_autograd(f"{name}_trained", differentiate, setup_context=keep)
@@ -274,6 +301,7 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
 
         def outlined(owner, *given):
             tensors, sizes, floats, others, form = packed(given)
+            leaves = [place for place, each in enumerate(tensors) if each.requires_grad]
             kind, paths = tensors[0].device.type, () if untraced else paths_of(owner)
             autocast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
             if untraced:
@@ -284,7 +312,7 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
                     paths = [path for path in paths if "." not in path]  # the operator finds the others itself
             tensors += [operator.attrgetter(path)(owner) for path in paths]
             all_given = tensors[0], tensors, sizes, floats, form, number_of(owner, others), autocast
-            found = trained(*all_given)[0] if torch.is_grad_enabled() else forward(*all_given)
+            found = trained(*all_given, leaves)[0] if torch.is_grad_enabled() else forward(*all_given)
             return put(found, nested[len(found)] if isinstance(nested, dict) else nested)
 
         outlined.code = code

@@ -60,6 +60,63 @@ TAKEN_APART = """\
 """
 """How the function gets it back, and how its results are put together; without its `def`, which differ."""
 
+EAGER = """\
+
+        @functools.cache
+        def disabled():
+            return torch.compiler.disable(code)
+
+        def eager():  # where the graph broke at the operator, Dynamo would go on inside of it
+            asked = getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", None)
+            return code if asked is not None and asked() is None else disabled()
+"""
+"""The function as eager mode runs it: the wrapper that keeps Dynamo off takes longer than the operator's other parts."""
+
+WITH_AUTOGRAD = """\
+
+        def with_autograd(run, *given):  # an operator runs without it
+            with torch._C._PreserveDispatchKeyGuard(), torch.enable_grad():
+                for key in (torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView):
+                    torch._C._dispatch_tls_set_dispatch_key_excluded(key, False)
+                return run(*given)
+"""
+"""How an operator lets autograd look at what it runs."""
+
+TAPES = """\
+
+        tapes, tokens = {}, itertools.count()
+
+        def token_of(tensors, given, found):  # until a gradient is computed, or the token is gone, which autograd holds
+            number = next(tokens)
+            token = torch.full((1,), number, dtype=torch.int64, device="cpu")
+            forget = weakref.ref(token, lambda _: tapes.pop(number, None))
+            tapes[number] = [each.data_ptr() for each in tensors], given, found, forget
+            return token
+
+        def tape_of(token, tensors):  # nothing for a second gradient
+            places, given, found, _ = tapes.pop(int(token), (None, (), (), None))
+            # Where a tensor was computed again for the gradient, the memory of the first one may be written by now.
+            return (given, found) if places == [each.data_ptr() for each in tensors] else ((), ())
+
+        def gradient_of(given, found, grads, wanted):
+            smooth = [each for each in found if each.is_floating_point() or each.is_complex()]
+            pairs = [pair for pair in zip(smooth, grads) if pair[0].requires_grad]
+            leaves, outputs, grads = [given[place] for place in wanted], [one for one, _ in pairs], [g for _, g in pairs]
+            hooks = [(each, each._backward_hooks) for each in leaves if each._backward_hooks]
+            made = [None] * len(leaves)
+            try:
+                for each, _ in hooks:  # they run where the gradient is added to that of a parameter
+                    each._backward_hooks = None
+                if pairs:
+                    made = with_autograd(lambda: torch.autograd.grad(outputs, leaves, grads, allow_unused=True))
+            finally:
+                for each, hook in hooks:
+                    each._backward_hooks = hook
+            made = [torch.zeros_like(own) if each is None else each for own, each in zip(leaves, made)]
+            return [each.contiguous().clone() for each in made]
+"""
+"""What autograd knows of a call, for its gradient."""
+
 REGISTERED = """\
             torch.library.impl(name, "default", run)
             torch.library.register_fake(name, fake)

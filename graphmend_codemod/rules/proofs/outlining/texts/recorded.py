@@ -5,7 +5,7 @@ Features: `gradient` where results may need one, and `draws` where NumPy or Pyth
 
 from __future__ import annotations
 
-from graphmend_codemod.rules.proofs.outlining.texts.parts import PUT_TOGETHER, TAKEN_APART
+from graphmend_codemod.rules.proofs.outlining.texts.parts import EAGER, PUT_TOGETHER, TAKEN_APART, WITH_AUTOGRAD
 from graphmend_codemod.rules.proofs.outlining.texts.recorded_gradient import DRAWS, GRADIENT
 
 LIKE = '''\
@@ -58,11 +58,12 @@ def _recorded_operator(results, count: int, form: str, held=None):  #: gradient
     `results(*given)` has the sizes, dtype and device of each of `count` results, as the calls of a recorded run had
     them; a word stands for a size that only the data tells. `form` tells how they are put together. Results that are
     other than that raise an error, and so does a change of what is given.
-    The operator counts its calls, so that none is left out, no two are merged, and they stay in order.  #: !gradient
+    The operator says that it writes into `calls`, so that no call is left out, no two are merged, and they  #: !gradient
+    stay in order.  #: !gradient
     A gradient takes what autograd kept of the call, or runs `code` again.  #: gradient
     `held(*given)` are the parameters in what is given.  #: gradient
     """
-    import contextlib
+    import contextlib  #: draws
     import functools
     import itertools
     import random  #: draws
@@ -103,63 +104,74 @@ def _recorded_operator(results, count: int, form: str, held=None):  #: gradient
             kinds = iter(floats), (each() for each in constants[number]), tensors, iter(sizes)
 """
     + TAKEN_APART.partition("\n        def put")[0]
+    + EAGER
     + """\
 
+        def is_autocast(tensors):
+            return torch.is_autocast_enabled(tensors[0].device.type if tensors else "cpu")
 
         def around(tensors, autocast):
             kind = tensors[0].device.type if tensors else "cpu"
-            if autocast is None and not torch.is_autocast_enabled(kind):
-                return contextlib.nullcontext()
             return torch.autocast(kind, autocast, autocast is not None, cache_enabled=False)
 
         def promised(each, sizes, dtype, device):
-            same = isinstance(each, torch.Tensor) and (each.dtype, each.device.type) == (dtype, device.type)
-            if same and len(each.shape) == len(sizes):
-                return all(type(size) is str or size == own for size, own in zip(sizes, each.shape))
-            return False
+            if not isinstance(each, torch.Tensor) or each.dtype != dtype or each.device.type != torch.device(device).type:
+                return False
+            own = each.shape
+            if own == sizes:
+                return True
+            return len(own) == len(sizes) and all(type(size) is str or size == n for size, n in zip(sizes, own))
 
-        def shared(one, other):
-            one, other = one.untyped_storage(), other.untyped_storage()
-            start, begin = one.data_ptr(), other.data_ptr()
-            return start < begin + other.nbytes() and begin < start + one.nbytes()
+        def shared(found, others):  # what is wrong where a result has the memory of another tensor
+            known = []
+            for each in others:
+                store = each.untyped_storage()
+                known.append((store.data_ptr(), store.data_ptr() + store.nbytes()))
+            for each in found:
+                store = each.untyped_storage()
+                start, end = store.data_ptr(), store.data_ptr() + store.nbytes()
+                for n, (begin, stop) in enumerate(known):
+                    if start < stop and begin < end:
+                        return "returned one memory twice" if n >= len(others) else "returned the memory of an argument"
+                known.append((start, end))
 
         def form_of(found):
+            if found is None or isinstance(found, torch.Tensor):
+                return "None" if found is None else "tensor"
             if type(found) in (list, tuple):
                 inner = ", ".join(map(form_of, found))
                 return f"[{inner}]" if type(found) is list else f"({inner})"
-            if found is None or isinstance(found, torch.Tensor):
-                return "None" if found is None else "tensor"
             return "array" if hasattr(found, "__array__") else type(found).__name__
 
-        def version(each):
-            return 0 if each.is_inference() else each._version
+        def versions(tensors):
+            return [0 if each.is_inference() else each._version for each in tensors]
 
-        def buffers_of(given):  # the walk takes longer than what is asked of them, before and after
-            return [part._buffers for each in given if isinstance(each, torch.nn.Module) for part in each.modules()]
+        def buffers_of(objects):  # the walk takes longer than what is asked of them, before and after
+            waiting, found = [each for each in objects if isinstance(each, torch.nn.Module)], {}
+            while waiting:
+                part = waiting.pop()
+                if part is not None and id(part) not in found:
+                    found[id(part)] = part._buffers
+                    waiting.extend(part._modules.values())
+            return list(found.values())
 
-        def state_of(given, buffers):  # what changes where the code writes into what is given
-            found = [(id(one), version(one)) for part in buffers for one in part.values() if one is not None]
-            for each in given:
-                held = each if type(each) is list else getattr(each, "__dict__", {}).values()
-                found += map(id, held)
-                found += [version(one) for one in held if isinstance(one, torch.Tensor)]
-                found += [len(one) for one in held if type(one) in (list, dict, set)]
-            return found
+        def parts_of(objects):  # their attributes, or what is in them, and what of that has a version or a length
+            held = [each if type(each) is list else getattr(each, "__dict__", {}).values() for each in objects]
+            every = [one for each in held for one in each]
+            sized = [one for one in every if type(one) in (list, dict, set)]
+            return held, [one for one in every if isinstance(one, torch.Tensor)], sized, buffers_of(objects)
 
-        @contextlib.contextmanager
-        def autograd():  # an operator runs without it
-            with torch._C._PreserveDispatchKeyGuard(), torch.enable_grad():
-                for key in (torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView):
-                    torch._C._dispatch_tls_set_dispatch_key_excluded(key, False)
-                yield
+        def state_of(held, tensors, sized, buffers):  # what changes where the code writes into what is given
+            tensors = tensors + [one for part in buffers for one in part.values() if one is not None]
+            ids = [id(one) for each in held for one in each]
+            return ids, list(map(id, tensors)), versions(tensors), list(map(len, sized))
 
-        @functools.cache
-        def untraced():  # where the graph broke at the operator, Dynamo would go on inside of it
-            return torch.compiler.disable(code)
-
+        def fail(what):
+            where = f"{code.__module__}.{code.__name__}, which torch.compile calls as one operator,"
+            raise RuntimeError(f"{where} {what}")
+{autograd}
         def call(tensors, sizes, floats, way, number, autocast):  #: gradient
         def call(tensors, sizes, floats, way, number, autocast, leaves):  #: !gradient
-            versions = [version(each) for each in tensors]
             apart, known = [], set()
             for each in tensors:  # Inductor may hand over one tensor for several that are equal
                 apart.append(each.detach() if id(each) in known else each)
@@ -167,41 +179,36 @@ def _recorded_operator(results, count: int, form: str, held=None):  #: gradient
             if leaves is not None:  #: !gradient
                 apart = [each.detach().requires_grad_(n in leaves) for n, each in enumerate(tensors)]  #: !gradient
             given = list(unpacked(apart, sizes, floats, way, number))
-            buffers = buffers_of(given)
-            state = state_of(given, buffers)
-            with around(tensors, autocast):
-                with autograd() if leaves is not None else contextlib.nullcontext():  #: !gradient
-                    found = untraced()(*given)  #: !gradient
-                needed = any(each.requires_grad for each in flat(found) if isinstance(each, torch.Tensor))  #: !gradient
-                found = untraced()(*given)  #: gradient
-                made = form_of(found)
-                found = [each for each in flat(found) if each is not None]
-                found = [torch.as_tensor(each) if hasattr(each, "__array__") else each for each in found]
-                wanted = list(results(*given))
-            where = f"{code.__module__}.{code.__name__}, which torch.compile calls as one operator,"
+            before, named = versions(tensors), [len(vars(each)) for each in apart]
+            objects = [each for each in given if not isinstance(each, torch.Tensor)]
+            parts = parts_of(objects) if objects else None
+            state = state_of(*parts) if objects else None
+            run = eager() if leaves is None else functools.partial(with_autograd, eager())  #: !gradient
+            run = eager()  #: gradient
+            if autocast is None and not is_autocast(tensors):
+                found, wanted = run(*given), results(*given)
+            else:
+                with around(tensors, autocast):
+                    found, wanted = run(*given), results(*given)
+            made, found = form_of(found), [found] if isinstance(found, torch.Tensor) else list(flat(found))
             if made != form:
-                raise RuntimeError(f"{where} gave {made}, and {form} in the recorded run")
-            if needed:  #: !gradient
-                raise RuntimeError(f"{where} gave what needs a gradient, and not in the recorded run")  #: !gradient
+                fail(f"gave {made}, and {form} in the recorded run")
+            if any(each.requires_grad for each in found if isinstance(each, torch.Tensor)):  #: !gradient
+                fail("gave what needs a gradient, and not in the recorded run")  #: !gradient
+            if form != "tensor":
+                found = [each for each in found if each is not None]
+                found = [each if isinstance(each, torch.Tensor) else torch.as_tensor(each) for each in found]
             for each, (sizes, dtype, device) in zip(found, wanted):
-                if not promised(each, sizes, dtype, torch.device(device)):
+                if not promised(each, sizes, dtype, device):
                     was = f"{each.dtype} of {list(each.shape)}" if isinstance(each, torch.Tensor) else type(each)
-                    raise RuntimeError(f"{where} gave {was}, and in the recorded run {dtype} of {list(sizes)}")
-            if any(shared(each, other) for each in found for other in tensors):
-                raise RuntimeError(f"{where} returned the memory of an argument, which it did not in the recorded run")
-            if any(shared(each, other) for n, each in enumerate(found) for other in found[:n]):
-                raise RuntimeError(f"{where} returned one memory twice, which it did not in the recorded run")
-            if versions != [version(each) for each in tensors] or state != state_of(given, buffers):
-                raise RuntimeError(f"{where} wrote into an argument, which it did not in the recorded run")
-            return found
-
-        def separate(found):  # an operator returns no two tensors of one memory
-            taken = set()
-            for each in found:
-                each = each.detach().contiguous()
-                each = each.clone() if each.untyped_storage().data_ptr() in taken else each
-                taken.add(each.untyped_storage().data_ptr())
-                yield each
+                    fail(f"gave {was}, and in the recorded run {dtype} of {list(sizes)}")
+            if what := shared(found, tensors):
+                fail(f"{what}, which it did not in the recorded run")
+            same = before == versions(tensors) and named == [len(vars(each)) for each in apart]
+            if not same or (objects and state != state_of(*parts)):
+                fail("wrote into an argument, which it did not in the recorded run")
+            return [each.detach().contiguous() for each in found]  #: !gradient
+            return found  #: gradient
 
         def fake(tensors, *rest):
             with around(tensors, rest[-1]):
@@ -228,8 +235,8 @@ def _recorded_operator(results, count: int, form: str, held=None):  #: gradient
             return getattr(getattr(torch.ops, space), short).default
 
         def run_counted(calls, *given):
-            calls += 1
-            return as_returned(list(separate(call(*given))))
+            return as_returned(call(*given))  #: !gradient
+            return as_returned([each.detach().contiguous() for each in call(*given)])  #: gradient
 
         def fake_counted(calls, *given):
             return as_returned(fake(*given[:6]))
@@ -265,6 +272,7 @@ def operator(*features: str) -> str:
     """The text that makes operators. Features: `gradient`, and with it `draws`, where NumPy or Python draws numbers."""
     from graphmend_codemod.rules.proofs.outlining.texts import chosen
 
-    text = OPERATOR.replace("{gradient}", GRADIENT if "gradient" in features else "")
+    gradient = GRADIENT if "gradient" in features else ""
+    text = OPERATOR.replace("{gradient}", gradient).replace("{autograd}", WITH_AUTOGRAD)
     text = chosen(text.replace("{draws}", DRAWS if "draws" in features else ""), *features)
     return text.replace("_recorded_operator", NAMES[features])

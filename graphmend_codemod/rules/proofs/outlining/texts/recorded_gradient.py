@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from graphmend_codemod.rules.proofs.outlining.texts.parts import TAPES
+
 GRADIENT = """
         def random_states(tensors):
             device = tensors[0].device
@@ -9,22 +11,19 @@ GRADIENT = """
             return [torch.get_rng_state(), *python_states(), *other]  #: draws
             return [torch.get_rng_state(), *other]  #: !draws
 {draws}
-        tapes = {}
-
+{tapes}
         def taped(tensors, rest, leaves):  # what is given, and the results, with what autograd knows of them
             own = list(held(*unpacked(tensors, *rest[:-1]))) if held is not None else []
             given = tensors[: len(tensors) - len(own)]
             given = [each.detach().requires_grad_(place in leaves) for place, each in enumerate(given)]
-            with autograd():
-                return given + own, call(given, *rest)
+            return given + own, with_autograd(call, given, *rest)
 
         def run_trained(first, tensors, *rest):
             *rest, leaves = rest
-            states, number = random_states(tensors), next(counted)
-            tapes[number] = given, found = taped(tensors, rest, leaves)
-            token = torch.tensor([number], device="cpu")
-            weakref.finalize(token, tapes.pop, number, None).atexit = False  # autograd holds it for a gradient
-            return [each.clone() for each in separate(found)], [token, *states]  # a result may be written later
+            states = random_states(tensors)
+            given, found = taped(tensors, rest, leaves)
+            results = [each.detach().contiguous().clone() for each in found]  # they may be written later
+            return results, [token_of(tensors, given, found), *states]
 
         def fake_trained(first, tensors, *rest):
             states = [torch.zeros(1, dtype=torch.int64, device="cpu"), *random_states(tensors)]
@@ -32,16 +31,17 @@ GRADIENT = """
 
         def check_leaves(found, known):
             waiting = [each.grad_fn for each in found if each.grad_fn is not None]
-            seen = set(waiting)
+            seen, known = set(waiting), set(map(id, known))
             while waiting:
                 step = waiting.pop()
-                leaf = getattr(step, "variable", None)
-                if leaf is not None and not any(leaf is each for each in known):
-                    where = f"{code.__module__}.{code.__name__}, which torch.compile calls as one operator,"
-                    raise RuntimeError(f"{where} uses a tensor that needs a gradient and that it is not given")
-                following = {each for each, _ in step.next_functions if each is not None} - seen
-                seen |= following
-                waiting.extend(following)
+                following = step.next_functions
+                leaf = None if following else getattr(step, "variable", None)
+                if leaf is not None and id(leaf) not in known:
+                    fail("uses a tensor that needs a gradient and that it is not given")
+                for each, _ in following:
+                    if each is not None and each not in seen:
+                        seen.add(each)
+                        waiting.append(each)
 
         def is_same(one, other):  # but for what a device sums in another order
             if one.shape != other.shape or not other.numel() or not other.is_floating_point():
@@ -61,25 +61,16 @@ GRADIENT = """
                     torch.get_device_module(device).set_rng_state(state, device)
                 given, found = taped(tensors, rest, wanted)
             if not all(is_same(one.detach(), other) for one, other in zip(found, results)):
-                where = f"{code.__module__}.{code.__name__}, which torch.compile calls as one operator,"
-                raise RuntimeError(f"{where} gave other results when a gradient ran it again")
+                fail("gave other results when a gradient ran it again")
             return given, found
 
         def run_backward(tensors, *rest):
             *rest, grads, states, results, wanted = rest
-            given, found = tapes.pop(int(states[0]), ((), ()))  # of a second gradient autograd has freed it
+            given, found = tape_of(states[0], tensors)
             if not given or any(not given[place].requires_grad for place in wanted):
                 given, found = again(tensors, rest, states[1:], results, wanted)
             check_leaves(found, given)
-            smooth = [each for each in found if each.is_floating_point() or each.is_complex()]
-            pairs = [pair for pair in zip(smooth, grads) if pair[0].requires_grad]
-            leaves, outputs = [given[place] for place in wanted], [each for each, _ in pairs]
-            made = [None] * len(leaves)
-            if pairs:
-                with autograd():
-                    made = torch.autograd.grad(outputs, leaves, [each for _, each in pairs], allow_unused=True)
-            made = [torch.zeros_like(own) if each is None else each for own, each in zip(leaves, made)]
-            return [each.contiguous().clone() for each in made]
+            return gradient_of(given, found, grads, wanted)
 
         def fake_backward(tensors, *rest):
             return [torch.empty_like(tensors[place], memory_format=torch.contiguous_format) for place in rest[-1]]
@@ -111,7 +102,7 @@ GRADIENT = """
         backward = define(f"{name}_backward", more, run_backward, fake_backward)
         torch.library.register_autograd(f"{name}_trained", differentiate, setup_context=keep)
         torch.library.register_autograd(f"{name}_backward", refuse)
-"""
+""".replace("{tapes}", TAPES)
 
 
 DRAWS = """
@@ -119,8 +110,7 @@ DRAWS = """
             _, plain, gauss = random.getstate()
             kind, keys, place, cached, other = numpy.random.get_state()
             if kind != "MT19937":
-                where = f"{code.__module__}.{code.__name__}, which torch.compile calls as one operator,"
-                raise RuntimeError(f"{where} draws with {kind}, of which a gradient cannot draw the same again")
+                fail(f"draws with {kind}, of which a gradient cannot draw the same again")
             bits = struct.unpack("qq", struct.pack("dd", gauss or 0.0, other))
             rows = [*plain, gauss is not None, bits[0]], [*keys.tolist(), place, cached, bits[1]]
             return [torch.tensor([int(each) for each in row], device="cpu") for row in rows]
