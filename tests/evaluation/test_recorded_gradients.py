@@ -20,6 +20,7 @@ pytestmark = [
 ]
 
 _BEFORE = OUTSIDE.format("x", "(x * 2).tanh()")
+_LAYER = "self.inner = nn.Linear(4, 4)"
 _BACKENDS = ("eager", "aot_eager", "inductor")
 
 
@@ -137,3 +138,34 @@ def test_a_result_is_no_view_that_nobody_may_write(tmp_path: Path, write: str) -
         run(x).square().sum().backward()
         results.append(grad_of(x))
     assert torch.allclose(results[0], results[1])
+
+
+def test_what_autograd_kept_is_left_where_its_memory_may_be_written(tmp_path: Path) -> None:
+    """The graph computes a sine again for the gradient, and lets Inductor write into the memory of the first one."""
+    body = "h = x[:1].expand(32, 4).sin()\ny = outside(h)\nreturn (y.cos() + 1) * y"
+    shapes: Any = lambda: [(torch.randn(n, 4, requires_grad=True),) for n in (3, 5)]  # noqa: E731
+    found = Recorded(tmp_path, model_with(body, OUTSIDE.format("x", "x * x")), shapes, gradients=True)
+    model, expected, x = found.model(), _x(), _x()
+    model(expected).sum().backward()
+    with torch._functorch.config.patch(activation_memory_budget=0.0):
+        _compiled(model, "inductor")(x).sum().backward()
+    assert torch.allclose(grad_of(x), grad_of(expected), rtol=1e-4)
+
+
+@pytest.mark.parametrize("backend", _BACKENDS)
+def test_hooks_of_parameters_run_once(tmp_path: Path, backend: str) -> None:
+    source = model_with("return outside(self.inner, x)", OUTSIDE.format("layer, x", "layer(x).tanh()"), _LAYER)
+    shapes: Any = lambda: [(torch.randn(3, 4),), (torch.randn(5, 4),)]  # noqa: E731
+    found = Recorded(tmp_path, source, shapes, gradients=True)
+    assert "_held(" in found.after, found.reasons
+    model: Any = found.model()
+    weight = model.inner.weight
+    handle = weight.register_hook(lambda gradient: gradient * 2)
+    model(_x()).square().sum().backward()
+    expected = grad_of(weight)
+    for number in range(2):
+        weight.grad = None
+        _compiled(model, backend)(_x()).square().sum().backward()
+        assert torch.allclose(grad_of(weight), expected / 2**number)
+        if number == 0:
+            handle.remove()

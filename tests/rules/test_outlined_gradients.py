@@ -163,3 +163,35 @@ def test_what_a_gradient_cannot_run_again_runs_the_loop() -> None:
     same(results(model, model, X), results(model, compiled, X), 1e-6)
     with pytest.raises(torch._dynamo.exc.Unsupported):
         one_graph(model)(X)
+
+
+def _counted(monkeypatch: pytest.MonkeyPatch, model: Any) -> list[int]:
+    """A number for each run of an expert."""
+    calls: list[int] = []
+    own = type(model.experts[0]).changed
+    monkeypatch.setattr(type(model.experts[0]), "changed", lambda self, x: (calls.append(1), own(self, x))[1])
+    return calls
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_a_gradient_runs_the_loop_again_the_second_time_alone(monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
+    model = made(written())
+    x, calls = X.clone().requires_grad_(), _counted(monkeypatch, model)
+    (expected,) = torch.autograd.grad(model(x).square().sum(), [x])
+    calls.clear()
+    loss = one_graph(model, backend)(x).square().sum()
+    for number in range(1, 3):
+        (found,) = torch.autograd.grad(loss, [x], retain_graph=backend == "eager")
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+        assert len(calls) == 3 * number
+        if backend != "eager":  # a graph that was compiled frees what it needs for a second one
+            break
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_hooks_of_parameters_run_once(backend: str) -> None:
+    model: Any = made(written())
+    model.scale.register_hook(lambda gradient: gradient * 2)
+    same(results(model, model, X), results(model, one_graph(model, backend), X), 1e-5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from graphmend_codemod.rules.proofs.outlining.texts.parts import EAGER
+
 FITS = '''\
 def _fits_arrays(*given) -> bool:
     """True if an operator can take what is given: known while tracing."""
@@ -13,14 +15,17 @@ def _fits_arrays(*given) -> bool:
         for each in given
     )'''
 
-ARRAY_OPERATOR = '''\
+ARRAY_OPERATOR = (
+    '''\
 def _array_operator(like):
     """Make `code(*given)`, which returns a NumPy array, one operator for torch.compile, which does not look inside.
 
     `given` are tensors, numbers, bools, None, and tuples or lists of integers. `like(*given)` makes a tensor like the
     result. No gradient goes through it, and NumPy draws the random numbers that it draws in eager mode: the operator
-    counts its calls, so that the compiler leaves none out, merges no two and keeps them in order.
+    says that it writes into `calls`, so that the compiler leaves none out, merges no two and keeps them in order.
     """
+    import functools
+
     calls = torch.zeros((), dtype=torch.int64, device="cpu")
 
     def packed(given):
@@ -51,10 +56,11 @@ def _array_operator(like):
                 yield tuple(several) if kind >= 0 else several
 
     def decorate(code):
+'''
+    + EAGER.lstrip("\n")
+    + """
         def run(calls, *given):
-            calls += 1
-            eager = torch.compiler.disable(code)  # where the graph broke here, Dynamo would go on inside of it
-            return torch.from_numpy(eager(*unpacked(*given)))
+            return torch.from_numpy(eager()(*unpacked(*given)))
 
         def fake(calls, *given):
             return like(*unpacked(*given))
@@ -73,7 +79,8 @@ def _array_operator(like):
 
         return outlined
 
-    return decorate'''
+    return decorate"""
+)
 
 
 LIKE_DRAWN = """\

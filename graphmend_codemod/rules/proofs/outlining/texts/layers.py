@@ -219,7 +219,8 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
             return [torch.get_rng_state(), *other]
 
         def own_of(tensors, form, number):  # None where one of them is not that of the module
-            count = sum(1 if each == -2 else max(each, 0) if each > -5 else -5 - each for each in form if each > -(1 << 20))
+            several = [each if each >= 0 else -5 - each for each in form if each >= 0 or -(1 << 20) < each <= -5]
+            count = form.count(-2) + sum(several)
             owner, own = owners.get(number), tensors[count:]
             held = tensors_of(owner) if owner is not None else ()
             return own if all(new is each for new, (_, each) in zip(own, held)) else None

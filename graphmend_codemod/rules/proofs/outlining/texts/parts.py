@@ -70,7 +70,7 @@ EAGER = """\
             asked = getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", None)
             return code if asked is not None and asked() is None else disabled()
 """
-"""The function as eager mode runs it: the wrapper that keeps Dynamo off takes longer than the operator's other parts."""
+"""The function as eager mode runs it. The wrapper that keeps Dynamo off takes longer than all else an operator does."""
 
 WITH_AUTOGRAD = """\
 
@@ -101,7 +101,8 @@ TAPES = """\
         def gradient_of(given, found, grads, wanted):
             smooth = [each for each in found if each.is_floating_point() or each.is_complex()]
             pairs = [pair for pair in zip(smooth, grads) if pair[0].requires_grad]
-            leaves, outputs, grads = [given[place] for place in wanted], [one for one, _ in pairs], [g for _, g in pairs]
+            leaves = [given[place] for place in wanted]
+            outputs, grads = [each for each, _ in pairs], [each for _, each in pairs]
             hooks = [(each, each._backward_hooks) for each in leaves if each._backward_hooks]
             made = [None] * len(leaves)
             try:

@@ -58,8 +58,8 @@ def _recorded_operator(results, count: int, form: str, held=None):  #: gradient
     `results(*given)` has the sizes, dtype and device of each of `count` results, as the calls of a recorded run had
     them; a word stands for a size that only the data tells. `form` tells how they are put together. Results that are
     other than that raise an error, and so does a change of what is given.
-    The operator says that it writes into `calls`, so that no call is left out, no two are merged, and they  #: !gradient
-    stay in order.  #: !gradient
+    The operator says that it writes into `calls`, so that no call is left out, no two are  #: !gradient
+    merged, and they stay in order.  #: !gradient
     A gradient takes what autograd kept of the call, or runs `code` again.  #: gradient
     `held(*given)` are the parameters in what is given.  #: gradient
     """
@@ -115,7 +115,9 @@ def _recorded_operator(results, count: int, form: str, held=None):  #: gradient
             return torch.autocast(kind, autocast, autocast is not None, cache_enabled=False)
 
         def promised(each, sizes, dtype, device):
-            if not isinstance(each, torch.Tensor) or each.dtype != dtype or each.device.type != torch.device(device).type:
+            if not isinstance(each, torch.Tensor) or each.dtype != dtype:
+                return False
+            if each.device.type != torch.device(device).type:
                 return False
             own = each.shape
             if own == sizes:

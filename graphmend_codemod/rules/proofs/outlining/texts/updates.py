@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from graphmend_codemod.rules.proofs.outlining.texts.parts import EAGER
+
 FITS = '''\
 def _fits_an_update(owner, tensors: tuple, others: tuple, *given) -> bool:
     """True if an operator can change `tensors` of a module by what is given and `others`: known while tracing."""
@@ -37,9 +39,11 @@ COPIED_FAKE = """\
 @_copied.register_fake
 def _copied_fake(x):
     return torch.empty_like(x)"""
-UPDATE = '''\
+UPDATE = (
+    '''\
 def _one_update(*names: str, changed: int):
     """Make `method(self, *given)` one operator for torch.compile: of the tensors `names` it changes the first ones."""
+    import functools
     import itertools
     import weakref
 
@@ -51,7 +55,9 @@ def _one_update(*names: str, changed: int):
             number = numbers.setdefault(owner, {{}}).setdefault(repr(others), next(counted))
             calls[number] = weakref.ref(owner), others
             return number
-
+'''
+    + EAGER.replace("code", "method")
+    + """
 {operator}
         def operator(held, given, number):
             owner, others = calls[number]
@@ -68,8 +74,7 @@ def _one_update(*names: str, changed: int):
             stand_in = object.__new__(type(owner()))  # with the tensors of the graph
             vars(stand_in).update({{**vars(owner()), **dict(zip(names, held))}})
             kinds, devices = [(each.shape, each.dtype) for each in held], [each.device for each in held]
-            eager = torch.compiler.disable(method)  # where the graph broke here, Dynamo would go on inside of it
-            eager(stand_in, *[next(tensors) if each is ... else each for each in others])
+            eager()(stand_in, *[next(tensors) if each is ... else each for each in others])
             if kinds != [(each.shape, each.dtype) for each in held]:
                 raise RuntimeError("compiled code gives no tensor of a module another shape or dtype")
             return [each.to(device) for each, device in zip(held[:changed], devices)]
@@ -87,7 +92,8 @@ def _one_update(*names: str, changed: int):
 
         return call
 
-    return decorate'''
+    return decorate"""
+)
 OWNS = '''\
 @_constant_while_tracing
 def _owns_its_memory(owner: torch.nn.Module, name: str) -> bool:
