@@ -169,3 +169,18 @@ def test_hooks_of_parameters_run_once(tmp_path: Path, backend: str) -> None:
         assert torch.allclose(grad_of(weight), expected / 2**number)
         if number == 0:
             handle.remove()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_parameter_of_two_layers_has_its_gradient_once(tmp_path: Path, backend: str) -> None:
+    before = OUTSIDE.format("first, second, x", "second(first(x)).tanh()")
+    init = f"{_LAYER}\n        self.outer = nn.Linear(4, 4)\n        self.outer.weight = self.inner.weight"
+    shapes: Any = lambda: [(torch.randn(3, 4),), (torch.randn(5, 4),)]  # noqa: E731
+    source = model_with("return outside(self.inner, self.outer, x)", before, init)
+    found = Recorded(tmp_path, source, shapes, gradients=True)
+    assert "_held(" in found.after, found.reasons
+    model: Any = found.model()
+    model(_x()).square().sum().backward()
+    expected, model.inner.weight.grad = grad_of(model.inner.weight), None
+    _compiled(model, backend)(_x()).square().sum().backward()
+    assert torch.allclose(grad_of(model.inner.weight), expected)

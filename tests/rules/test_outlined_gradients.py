@@ -200,3 +200,10 @@ def test_hooks_of_parameters_run_once(backend: str) -> None:
     model: Any = made(written())
     model.scale.register_hook(lambda gradient: gradient * 2)
     same(results(model, model, X), results(model, one_graph(model, backend), X), 1e-5)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_parameter_that_an_operator_gets_twice_has_its_gradient_once(backend: str) -> None:
+    model: Any = made(written())
+    model.experts[0].register_parameter("scale", model.scale)
+    same(results(model, model, X), results(model, one_graph(model, backend), X), 1e-5)

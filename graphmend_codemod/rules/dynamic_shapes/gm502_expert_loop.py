@@ -6,7 +6,8 @@ routing decides, moves word for word into a function. Eager mode calls it; torch
 (made with `torch.library`), so there is one graph with an opaque operator in it, whatever experts do to their rows.
 
 The operator runs the loop as eager mode does: same numbers, one wait for the device each time, nothing fused. Its
-gradient runs the loop once more, by autograd, with the random numbers and the buffers that the first run had.
+gradient takes what autograd kept of the run, as in eager mode; a second one of the same call runs the loop again, with
+the random numbers and the buffers that the first run had.
 Measured on seven expert blocks of transformers with Inductor on one thread (`docs/cost.md`): 0.9 to 1.0 times the time
 at 512 rows, 0.9 to 1.1 times at one, 1.1 to 1.5 times with backward. Start-up takes 0.5 to 1.0 times as long; at one
 row up to 1.8 times, where a break in a loop kept Dynamo from compiling the router, too.
@@ -59,7 +60,7 @@ rule = Rule(
     title="run experts as one custom operator under torch.compile",
     contract=Contract(
         cost=Cost.OUTLINED,
-        cost_note="experts run as in eager mode, once more for a gradient",
+        cost_note="experts run as in eager mode",
         compiled_state="kept; torch.compile notes a number for each module among the globals of the file",
     ),
 )

@@ -113,8 +113,12 @@ TAPES = """\
             finally:
                 for each, hook in hooks:
                     each._backward_hooks = hook
-            made = [torch.zeros_like(own) if each is None else each for own, each in zip(leaves, made)]
-            return [each.contiguous().clone() for each in made]
+            known, results = set(), []
+            for leaf, each in zip(leaves, made):  # a parameter that is given twice has its gradient once
+                repeated = each is None or id(leaf) in known
+                results.append(leaf.new_zeros(leaf.shape) if repeated else each.contiguous().clone())
+                known.add(id(leaf))
+            return results
 """
 """What autograd knows of a call, for its gradient."""
 
