@@ -73,15 +73,15 @@ lengths are tensors: with lists of numbers the graph breaks as before.
 
 **Layers that a random number skips.** A round of `for layer in self.layers:` that a number from `torch.rand` skips
 (LayerDrop) becomes one operator, which gets the number, compares it and runs the layer, or gives back what it was
-given. Dropout draws the numbers that it draws in eager mode, and running statistics of a skipped layer stay. Parameters of a skipped layer get a gradient of zeros where
-eager mode leaves them without one. The layers are made in `__init__`, of classes in the same file that set no
-attributes and write into nothing that they are given; functions that a table of the project chooses (`TABLE[kind](self,
-x)`) are taken to compute. What follows the layer has to be the same in both cases: flags are asked for in the header,
-and so are autocast, `**words` without words, and the flags of a base class in another file. For caches, hooks and
-layers of other classes the graph breaks as before. A layer that gives a tensor of another shape or dtype than it was
-given raises a RuntimeError. With Inductor and AdamW (12 layers of width 128, 8 x 64 tokens, a bound of 0.1, CPU seconds
-of one thread) the start took 6.1 s with the break and 7.4 s with the operator, a step 229 and 222 ms; with all layers
-run and selected (GM112) 22.9 s and 231 ms.
+given. Dropout draws the numbers that it draws in eager mode, and running statistics of a skipped layer stay. Parameters
+of a skipped layer get a gradient of zeros where eager mode leaves them without one. The layers are made in `__init__`,
+of classes in the same file that set no attributes and write into nothing that they are given; functions that a table of
+the project chooses (`TABLE[kind](self, x)`) are taken to compute. What follows the layer has to be the same in both
+cases: flags are asked for in the header, and so are autocast, `**words` without words, and the flags of a base class in
+another file. For caches, hooks and layers of other classes the graph breaks as before. A layer that gives a tensor of
+another shape or dtype than it was given raises a RuntimeError. With Inductor and AdamW (12 layers of width 128, 8 x 64
+tokens, a bound of 0.1, CPU seconds of one thread) the start took 6.1 s with the break and 7.4 s with the operator, a
+step 229 and 222 ms; with all layers run and selected (GM112) 22.9 s and 231 ms.
 
 **Assignment problems.** `scipy.optimize.linear_sum_assignment` becomes an operator at the statement that calls it: it
 finds as many pairs as the shorter side of the matrix is long. Matrices that need gradients, are not on the CPU or have

@@ -1,7 +1,7 @@
 """Whether a layer that an operator runs does nothing else than compute, as far as its classes in the file tell.
 
-An operator's layers run when the compiled graph does, and once more for a second gradient. What they leave in attributes is
-read by the code around while it is traced, so it would be another value.
+An operator's layers run when the compiled graph does, and again for a second gradient. What they leave in attributes
+is read by the code around while it is traced, so it would be another value.
 """
 
 from __future__ import annotations
