@@ -72,10 +72,11 @@ def test_checkpoints_and_hooks_of_saved_tensors(file: Any, kind: str, where: str
     owner = torch.nn.Linear(4, 4)
     operator, plain = _operators(file, owner)[kind]
     torch.compiler.reset()
-    whole: Any = torch.compile(lambda x: operator(x.sin()).cos(), backend=backend, fullgraph=True)
+    around: Any = lambda x: operator(x.sin()).cos()  # noqa: E731
+    whole: Any = torch.compile(around, backend=backend, fullgraph=True)
     model: Any = whole
     if where == "inside":
-        inner: Any = lambda x: checkpoint(lambda y: operator(y.sin()).cos(), x, use_reentrant=False)  # noqa: E731
+        inner: Any = lambda x: checkpoint(around, x, use_reentrant=False)  # noqa: E731
         model = torch.compile(inner, backend=backend)
     elif where in ("outside", "reentrant"):
         model = lambda x: checkpoint(whole, x, use_reentrant=where == "reentrant")  # noqa: E731
