@@ -199,3 +199,47 @@ def test_a_gradient_that_cannot_be_compiled_is_asked_for(line: str) -> None:
     compiles(after, INPUTS)
     both, _ = fixed(source, opaque=True, select=("GM8",))
     assert ("_places_in_graph" in both) is not asks  # an operator has a gradient
+
+
+_LISTED = """
+import torch
+from torch import nn
+
+
+def total(rows):
+    found = 0
+    for each in rows.tolist():
+        found = found + each
+    return found
+
+
+class Part(nn.Module):
+    def forward(self, x, rows):
+        return x + total(rows)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor):
+        rows = mask.nonzero()[:, 0]
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "found = (rows[1:] - rows[:-1]).tolist()\n        return x + 1 if found[0] > 3 else x",
+        "return x + total(rows)",
+        "return self.part(x, rows=rows)",
+    ],
+)
+def test_rows_that_are_listed_are_left_alone(last: str) -> None:
+    """Dynamo does not break the graph at such a list of whole numbers: compiled code ended with an error."""
+    source = _LISTED.format(last)
+    found = checked(source, **CODE).findings
+    assert not [each for each in found if each.edit is not None and "nonzero" in each.message], found
+    assert any("torch.compile ends with an error there" in (each.declined or "") for each in found), found

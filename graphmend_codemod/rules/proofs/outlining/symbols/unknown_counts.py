@@ -112,6 +112,18 @@ def sizes_in(scope: FunctionNode, rows: Rows) -> list[ast.expr]:
     return found
 
 
+def lists_of(scope: ast.AST, rows: Rows) -> list[ast.Call]:
+    """`rows.tolist()` in a function."""
+    calls = [part for part in walk_scope(scope) if isinstance(part, ast.Call) and last_name(part.func) == "tolist"]
+    return [each for each in calls if isinstance(each.func, ast.Attribute) and rows.reach(each.func.value)]
+
+
+def why_listed(lists: Collection[ast.Call]) -> str | None:
+    """Why rows of unknown number are not listed: torch 2.13 does not break the graph there, but gives up."""
+    found = next((f"`{short(each)}`" for each in lists), None)
+    return None if found is None else f"{found} asks how many there are, and torch.compile ends with an error there"
+
+
 def rows_of(
     scope: FunctionNode, nodes: Collection[ast.expr], numbers: Collection[ast.expr] = (), names: Collection[str] = ()
 ) -> Rows:
@@ -185,7 +197,7 @@ def _asked_of(site: Site, nodes: Collection[ast.expr], numbers: Collection[ast.e
     """What asks how many rows these expressions choose, and would not get an answer; None where nothing does."""
     scope = site.evaluator.scope.node
     rows = rows_of(scope, nodes, numbers)
-    why = _not_compiled(site, scope, rows)
+    why = why_listed(lists_of(scope, rows)) or _not_compiled(site, scope, rows)
     if why is not None:
         return _Asks(why, False)
     found = (

@@ -18,12 +18,18 @@ from graphmend_codemod.analysis.patterns import (
     last_name,
     names_bound,
 )
-from graphmend_codemod.analysis.scope import dotted, parameters, walk
+from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.value_flow import bindings_in, handed_on, names_holding
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.symbols.laid_out_anew import why_laid_out
-from graphmend_codemod.rules.proofs.outlining.symbols.unknown_counts import Rows, rows_of, sizes_in
+from graphmend_codemod.rules.proofs.outlining.symbols.unknown_counts import (
+    Rows,
+    lists_of,
+    rows_of,
+    sizes_in,
+    why_listed,
+)
 from graphmend_codemod.rules.proofs.untraced.evidence import registered
 from graphmend_codemod.rules.proofs.untraced.other_files import defined
 
@@ -258,8 +264,8 @@ class _AskedTruth(_AskedValues):
     def _follow(self, function: Definition, names: frozenset[str]) -> bool:
         rows = rows_of(function.node, self._chosen, names=self._handed.get(function.node.lineno, frozenset()))
         self._nodes |= {id(each) for each in sizes_in(function.node, rows)}
-        if not self._is_own(function) and (why := why_laid_out(function.node, rows)) is not None:
-            self._fail(why)
+        if not self._is_own(function):
+            self._refuse(function.node, rows)
         for call in (part for part in walk(function.node) if isinstance(part, ast.Call)):
             handed = handed_on(self._calls, function, call, rows.reach)
             if handed is None:
@@ -279,9 +285,15 @@ class _AskedTruth(_AskedValues):
             asked = [part for each in walk(node) for part in deciding(each) if not isinstance(part, ast.Compare)]
             if any(id(part) in sizes for each in asked for part in walk(each)):
                 self._fail(f"a branch of `{found[1].qualname}` depends on how many there are")
-            why = why_laid_out(node, rows_of(node, (), names=taken)) if taken else None
-            if why is not None:
-                self._fail(why)
+            if taken:
+                self._refuse(node, rows_of(node, (), names=taken))
+
+    def _refuse(self, node: FunctionNode, rows: Rows) -> None:
+        """What another function may not do with the rows."""
+        why = why_laid_out(node, rows)
+        if why is not None:
+            self._fail(why)
+        self.reason = self.reason or why_listed(lists_of(node, rows))
 
     def _look(self, function: Definition, node: ast.AST, names: frozenset[str]) -> None:
         if isinstance(node, ast.Call):
