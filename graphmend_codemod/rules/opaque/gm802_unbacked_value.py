@@ -37,13 +37,14 @@ where the source tells that a tensor holds them nothing is written, and otherwis
 can.
 
 Some operators ask how many rows there are, such as `torch.logsumexp`, `chunk` and `roll`: where rows that a mask
-chooses go into one, nothing is written. Of others the gradient alone asks (`cumsum`, `prod`, `std` of all elements):
-there GM801 makes the statements one operator, and where it cannot, the header asks that no gradient is needed. So it is
-with a `softmax` in a function that multiplies rows by rows, and with `torch.cat` of rows and other tensors, but for
-integers and for more columns of the same rows: Inductor of torch 2.13 cannot compile their gradients. Where the rows
-meet a weight or go through a layer, gradients have to be off, whatever they were chosen from. They have to be off for
-a number that is a power, its base, an `alpha` or `beta` too, and `torch.lerp` by such a number is left alone: torch
-asks there how large it is.
+chooses go into one, nothing is written, nor where they are listed (`tolist`), which ends compiled code with an error,
+in the function or one that it calls. Of others the gradient alone asks (`cumsum`, `prod`, `std` of all elements): there
+GM801 makes the statements one operator, and where it cannot, the header asks that no gradient is needed. So it is with
+a `softmax` in a function that multiplies rows by rows, and with `torch.cat` of rows and other tensors, but for integers
+and for more columns of the same rows: Inductor of torch 2.13 cannot compile their gradients. Where the rows meet a
+weight or go through a layer, gradients have to be off, whatever they were chosen from. They have to be off for a number
+that is a power, its base, an `alpha` or `beta` too, and `torch.lerp` by such a number is left alone: torch asks there
+how large it is.
 
 Rows of unknown number whose width changes, `x[mask].view(-1, 16)`, are computed wrongly by Inductor of torch 2.13,
 without a word. So they become one dimension first, `x[...].flatten().view(-1, 16)`; where they have a name by then,
