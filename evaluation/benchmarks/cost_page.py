@@ -257,23 +257,49 @@ GM502's loop.
 _RECORDED = """\
 ## Operators of recorded runs
 
-Measured with Inductor, 2026-11-30, torch 2.13, 2 cores that others used (CPU seconds, the median of 5 to 15 interleaved
-pairs of blocks; after `graphmend trace --calls` and `fix --opaque --trace`). The first four took the gradient by a
-second run of their statement before; it takes what autograd kept of the call now.
+Measured with Inductor, 2026-11-30, torch 2.13, 2 cores that others used (CPU seconds, the median of 7 interleaved
+pairs of blocks, load average 5; after `graphmend trace --calls` and `fix --opaque --trace`). In brackets what it was
+before operators kept what autograd knows of a call and checked it in fewer steps, measured earlier on that day.
 
 | module | graphs | forward | forward and backward | cold, forward |
 |---|---:|---:|---:|---:|
-| a loop of 8 small steps until they settle | 1 -> 1 | 0.35 -> 0.57 ms | 1.33 -> 2.20 ms (2.0 times before) | 1.28 |
-| Sinkhorn steps until they settle | 2 -> 1 | 0.32 -> 0.46 ms | 1.35 -> 1.73 ms | 1.28 |
-| torchdiffeq, `rk4`, 4 steps | 9 -> 1 | 1.31 -> 1.79 ms | 4.20 -> 5.40 ms | 0.14 |
-| torchsde, `euler`, 4 steps | 20 -> 1 | 5.57 -> 2.31 ms | 5.58 -> 4.34 ms | 0.06 |
-| tokens looked up in a dict of Python | 2 -> 1 | 0.14 -> 0.31 ms | 0.83 -> 1.34 ms | 0.76 |
+| a loop of 8 small steps | 1 -> 1 | 0.34 -> 0.48 ms, 1.39 (1.64) | 1.21 -> 1.64 ms, 1.37 (1.69) | 1.51 |
+| tokens looked up in a dict of Python | 2 -> 1 | 0.14 -> 0.23 ms, 1.78 (2.12) | 0.73 -> 0.83 ms, 1.02 (1.57) | 0.81 |
+| a mean of 16 lengths, without a run | 2 -> 1 | 0.35 -> 0.60 ms, 1.69 (2.18) | 1.23 -> 2.34 ms, 1.99 (2.58) | 0.44 |
+| a queue that is written, without a run | 4 -> 1 | 0.16 -> 0.36 ms, 2.21 (2.38) | | 0.83 |
 
-Such an operator takes about 0.13 ms a call beside its statement, of which what it checks (sizes, forms,
-writes) is 0.06, and Dynamo's guards of what the header asks (256 in place of 120 in the first module) come to
-that. So it is slower where the statement takes less than some milliseconds. Without a run (`fix --opaque`
-alone) it is the same: a mean of 16 lengths 0.32 -> 0.67 ms, and 1.92 -> 4.80 ms with its gradient, which runs
-the statement again; a queue that is written 0.15 -> 0.36 ms.
+Not measured again since then: Sinkhorn steps 0.32 -> 0.46 and 1.35 -> 1.73 ms, torchdiffeq (`rk4`, 4 steps) 1.31 ->
+1.79 and 4.20 -> 5.40 ms, torchsde (`euler`, 4 steps) 5.57 -> 2.31 and 5.58 -> 4.34 ms.
+
+Old and new operators against each other: an `nn.LSTM` of 128 units (8 x 32 steps, `fix --opaque`) 13.9 -> 6.5 ms
+forward and backward, 1.9 -> 2.2 ms forward (1.06, within the noise). A loop over 8 experts (256 rows, width 256, a
+safe fix) 9.4 -> 9.3 ms forward and 31.2 -> 36.4 ms forward and backward (1.18) beside the unfixed code; gradients are
+no longer copied since then.
+
+Around a product of 32 x 64 numbers, in microseconds (the least of 9 blocks; a module without the operator takes 16,
+and 34 where a gradient is needed; one whose graph breaks there 35 and 58):
+
+| a call | before | now |
+|---|---:|---:|
+| a function's operator, without gradients | 72 | 39 |
+| the same, forward and backward | 501 | 364 |
+| a recorded operator, without gradients | 79 | 48 |
+| one that may need a gradient, without gradients | 76 | 56 |
+| the same, forward and backward | 477 | 374 |
+| one of a module's layers, without gradients | 55 | 44 |
+| the same, forward and backward | 610 | 425 |
+
+Parts of that, in microseconds, each measured alone in such a module: torch's dispatcher with a function of Python 6,
+lists of tensors 1.5, six arguments 4, an argument that is counted up 5 (2 now, for one that only counts as written),
+torch's own autograd key 6.5, `torch.compiler.disable` made at each call 8 and kept 4.5 (none now), a context for
+autocast that changes nothing 6.5 (none now). What a recorded operator compares took 30: attributes and buffers 6,
+memory 6.5, results of one memory 5, the rest is sizes, forms and what goes in. For a gradient: a token 4.5, autograd
+switched on 6, the random state 1.6. Dynamo's tree of guards has 68 lines, 30 of them without the operator. Neither
+the nested run of autograd nor the walk that looks for leaves was measured apart.
+
+So an operator is still slower than the break where its statement takes less than a millisecond. The mean of lengths
+is slower for another reason, too: behind `lengths.tolist()` Dynamo compiles the loop, with the lengths as symbols,
+and Inductor makes one kernel of it; the operator runs it as eager mode does.
 """
 
 

@@ -145,7 +145,7 @@ _GRADIENT = (
             given, found = tape_of(token, tensors)
             if not given or any(not given[place].requires_grad for place in wanted):
                 return run_again(tensors, *rest, grads, wanted)
-            return gradient_of(given, found, grads, wanted)
+            return list(separate(gradient_of(given, found, grads, wanted), *grads, *tensors))
 
         def fake_backward(tensors, *rest):
             return [tensors[place].new_empty(tensors[place].shape) for place in rest[-1]]

@@ -249,7 +249,7 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
 
             kept = tape_of(states[0], tensors)
             if kept[0] and all(kept[0][place].requires_grad for place in wanted):
-                return gradient_of(*kept, grads, wanted)
+                return list(separate(gradient_of(*kept, grads, wanted), *grads, *tensors))
             device, states = tensors[0].device, states[1:]
             other = [] if device.type == "cpu" else [device]
             with torch.random.fork_rng(other, device_type="cuda" if device.type == "cpu" else device.type):

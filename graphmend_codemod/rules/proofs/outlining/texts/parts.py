@@ -116,7 +116,7 @@ TAPES = """\
             known, results = set(), []
             for leaf, each in zip(leaves, made):  # a parameter that is given twice has its gradient once
                 repeated = each is None or id(leaf) in known
-                results.append(leaf.new_zeros(leaf.shape) if repeated else each.contiguous().clone())
+                results.append(leaf.new_zeros(leaf.shape) if repeated else each.contiguous())
                 known.add(id(leaf))
             return results
 """

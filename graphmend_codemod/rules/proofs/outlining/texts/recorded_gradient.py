@@ -70,7 +70,7 @@ GRADIENT = """
             if not given or any(not given[place].requires_grad for place in wanted):
                 given, found = again(tensors, rest, states[1:], results, wanted)
             check_leaves(found, given)
-            return gradient_of(given, found, grads, wanted)
+            return [each.clone() for each in gradient_of(given, found, grads, wanted)]
 
         def fake_backward(tensors, *rest):
             return [torch.empty_like(tensors[place], memory_format=torch.contiguous_format) for place in rest[-1]]
