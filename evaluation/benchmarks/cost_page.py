@@ -273,8 +273,7 @@ Not measured again since then: Sinkhorn steps 0.32 -> 0.46 and 1.35 -> 1.73 ms, 
 
 Old and new operators against each other: an `nn.LSTM` of 128 units (8 x 32 steps, `fix --opaque`) 13.9 -> 6.5 ms
 forward and backward, 1.9 -> 2.2 ms forward (1.06, within the noise). A loop over 8 experts (256 rows, width 256, a
-safe fix) 9.4 -> 9.3 ms forward and 31.2 -> 36.4 ms forward and backward (1.18) beside the unfixed code; gradients are
-no longer copied since then.
+safe fix) takes 9.1 -> 9.2 ms forward (1.01) and 27.5 -> 28.4 ms forward and backward (1.05) beside the unfixed code.
 
 Around a product of 32 x 64 numbers, in microseconds (the least of 9 blocks; a module without the operator takes 16,
 and 34 where a gradient is needed; one whose graph breaks there 35 and 58):
