@@ -10,10 +10,10 @@ gradient takes what autograd kept of the run, as in eager mode; a second one of 
 the random numbers and the buffers that the first run had.
 Measured on seven expert blocks of transformers with Inductor on one thread (`docs/cost.md`): 0.9 to 1.0 times the time
 at 512 rows, 0.9 to 1.1 times at one. With backward 1.1 to 1.5 times when a gradient still ran the loop twice, and 1.05
-times since then for a loop over 8 experts (256 rows), the one case measured again. Start-up takes 0.5 to 1.0 times as long; at one
-row up to 1.8 times, where a break in a loop kept Dynamo from compiling the router, too.
-A loop that goes through the chosen experts alone (Switch Transformers) does so little with one row that the operator's
-call shows: 1.3 times by itself, 1.0 with a feed-forward layer behind it; 1.0 at 512 rows, as for NLLB-MoE.
+times since then for a loop over 8 experts (256 rows), the one case measured again. Start-up takes 0.5 to 1.0 times as
+long; at one row up to 1.8 times, where a break in a loop kept Dynamo from compiling the router, too. A loop that goes
+through the chosen experts alone (Switch Transformers) does so little with one row that the operator's call shows: 1.3
+times by itself, 1.0 with a feed-forward layer behind it; 1.0 at 512 rows, as for NLLB-MoE.
 
 Experts without rows get a gradient of zeros where eager mode leaves them without one. The operator knows its module by
 a number that torch.compile guards, so compile a model as a whole: layers that are compiled one by one are compiled once
