@@ -6,6 +6,9 @@ does not choose stands one that it does: so no nan comes up that eager mode does
 the function checks of all rows (`if x.min() < 0: raise`) says what it says of the chosen ones. Eager mode runs the
 original statements, word for word.
 
+Where a statement only adds (`y[mask] = 1 - x[mask]`) or takes a written factor (`x[mask] *= 2`), nothing has to stand
+in: `x.copy_(torch.where(mask, x * 2, x))`.
+
 Sums, means and losses of such rows are those of all rows under the mask: `F.mse_loss(x[mask], y[mask])`, and
 `F.cross_entropy(logits[mask], labels[mask])`, where what the mask leaves out has the label that the loss ignores. Sums
 add up in another order. Losses of float16 other than `cross_entropy` are left alone, since eager mode scales their

@@ -47,6 +47,7 @@ class MaskedReads(RowFunctions):
         self.sources: dict[str, None] = {}
         self.numbers: dict[str, None] = {}
         self.lines: list[str] = []
+        self.plain: list[str] = []
         self.level = 0
         self.changes: dict[int, tuple[ast.expr, str]] = {}
         self.written: dict[str, None] = {}

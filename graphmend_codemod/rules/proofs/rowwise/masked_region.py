@@ -28,6 +28,7 @@ from graphmend_codemod.rules.proofs.masks.devices import on_one_device
 from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write
 from graphmend_codemod.rules.proofs.rowwise.chosen_zeros import zero_is_chosen
 from graphmend_codemod.rules.proofs.rowwise.masked_losses import REDUCTIONS, MaskedLosses
+from graphmend_codemod.rules.proofs.rowwise.plain_writes import compares_itself, plain_write
 from graphmend_codemod.rules.proofs.rowwise.row_helpers import helpers_in
 from graphmend_codemod.rules.proofs.rowwise.row_values import ELEMENTWISE, OTHER, Held, NotRowwise, What, elementwise
 from graphmend_codemod.rules.proofs.rowwise.selectors import (
@@ -96,6 +97,7 @@ class Rewriter(MaskedLosses):
             if site is not None and not any(map(site.live_after, live)):
                 if not self.reads or not (self.written or self.single):
                     break
+                self.plain = plain_write(self, statement) if count == 1 else []
                 return Region(tuple(statements[:count]), self.edit(statements[:count]))
             if is_expression(self.mask) and not _only_computes(self.site, statement):
                 raise NotRowwise(f"`{short(statement)}` may change what `{self.choice}` is computed from")
@@ -260,7 +262,7 @@ class Rewriter(MaskedLosses):
         ranged = zero_is_chosen(self) if self.ranged else []
         self._demand_floating([*ranged, *self.conditions])
         facts = [*self._facts(), *ranged, *self.conditions, *self._certain()]
-        return under(site.header(word, [site.compiling, *asked, *facts]), COMMENT, *self.lines)
+        return under(site.header(word, [site.compiling, *asked, *facts]), COMMENT, *(self.plain or self.lines))
 
     def _demand_floating(self, asked: Sequence[str]) -> None:
         for text, (node, _) in self.tensors.items():
@@ -297,7 +299,7 @@ class Rewriter(MaskedLosses):
         known = site.value(asked)
         if not gives_bool(asked) and (known.dtype != BOOL or known.hint):
             facts.append(f"{site.operand(asked)}.dtype == {site.torch}.bool")
-        facts += [f"{mask}.dim() > 0", f"{mask}.numel() > 0"]
+        facts += [] if self.plain else [f"{mask}.dim() > 0", f"{mask}.numel() > 0"]
         facts += self._shapes(f"isinstance({{}}, {site.torch}.Tensor)", mask)
         if self.tensors:
             facts += on_one_device(site, self.mask, next(iter(self.tensors.values()))[0])
@@ -311,9 +313,11 @@ class Rewriter(MaskedLosses):
         known = {text: self.site.value(node) for text, (node, _) in self.tensors.items()}
         if len(ranks) == 1 and not self.looked:
             first, *others = self.tensors
-            base = self.site.text(viewed_name(self.tensors[first][0]))
+            node = self.tensors[first][0]
+            base = self.site.text(viewed_name(node))
             facts = [] if known[first].is_tensor and not known[first].hint else [tensor.format(base)]
-            facts += [f"{first}.shape[: {mask}.dim()] == {mask}.shape"] if first != mask else []
+            whole = f"{first}.shape" if self.plain and compares_itself(self, node) else f"{first}.shape[: {mask}.dim()]"
+            facts += [f"{whole} == {mask}.shape"] if first != mask else []
             groups = [(f"{{}}.shape == {first}.shape", others)]
         else:
             groups = [
