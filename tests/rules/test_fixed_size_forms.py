@@ -60,6 +60,10 @@ def model(body: str) -> str:
             "step = torch.randint(1, 4, (1,))\n        x = torch.roll(x, shifts=step.item(), dims=n)",
             ["torch.randn(2, 6), None, 1", "torch.randn(2, 6), None, -1"],
         ),
+        (
+            "highest = t.max() + 1\n        x = x + F.one_hot(t, max(n, highest))[..., :n].sum() + n",
+            ["torch.randn(2), torch.tensor([[2, 9, 0]])", "torch.randn(2), torch.tensor([1, 1]), 0"],
+        ),
     ],
 )
 def test_the_fixed_form_does_the_same_and_compiles(body: str, inputs: list[str]) -> None:
@@ -77,7 +81,7 @@ def test_other_numbers_are_read_as_before(given: str) -> None:
 
 
 def test_sizes_may_be_dynamic() -> None:
-    body = _TOP + "x = torch.roll(x, -int(top[0]), -1)"
+    body = _TOP + "x = torch.roll(x, -int(top[0]), -1) + F.one_hot(t, max(t.max() + 1, n))[..., :n].sum()"
     after, _ = fixed(model(body))
     inputs = ["torch.randn(3, 5), torch.tensor([4, 1])", "torch.randn(4, 7), torch.tensor([2, 1, 3]), 4"]
     compiles(after, inputs, dynamic=True)
@@ -93,6 +97,8 @@ def test_sizes_may_be_dynamic() -> None:
         (_TOP + "return x[:, top[int(top[0])]]", "may be written in place"),
         ("x = torch.roll(x * 2, int(t[0]), 1)", "would be computed twice"),
         ("x = torch.roll(x, int(t[0]), (n,))", "its dimension is no constant"),
+        ("x = x + F.one_hot(t, max(t.max() - 1, n))[..., :n].sum()", "is larger than all of `t`"),
+        ("x = x + F.one_hot(t, max(t.max() + 1, n))[..., : n - 1].sum()", "is not cut to the number of classes"),
         (_TOP + "y = F.relu(x[:, top[0]], True) * int(top[0])", "may be written in place"),
         (_TOP + "y = F.dropout(x[:, top[0]], 0.5, True, True) * int(top[0])", "may be written in place"),
         (
@@ -104,11 +110,22 @@ def test_sizes_may_be_dynamic() -> None:
             "write in place",
         ),
         (
+            "u = x.argmax(-1)\n        m = max(u.max() + 1, n)\n        u[0] = 9\n        x = F.one_hot(u, m)[..., :n]",
+            "write in place",
+        ),
+        ("m = max(t.max() + 1, n)\n        t[0] = 9\n        x = F.one_hot(t, m)[..., :n]", "write in place"),
+        ("m = max(t.max() + 1, n)\n        t.add_(1)\n        x = F.one_hot(t, m)[..., :n]", "write in place"),
+        (
+            "m = max(t.max() + 1, self.n)\n        self.n += 1\n        x = F.one_hot(t, m)[..., : self.n]",
+            "may change before",
+        ),
+        (
             "x = x * 1\n        b = x.mean(0).argmax()\n        for _ in range(2):\n"
             "            y = x[:, b]\n            y.add_(1)\n        x = y",
             "write in place",
         ),
         ("t = t.int()\n        x = torch.roll(x, int(t[0]), 1)", "is no int64"),
+        ("m = t.max() + 1\n        t = t + 5\n        x = F.one_hot(t, max(m, n))[..., :n]", "is larger than all of"),
     ],
 )
 def test_what_could_tell_is_left_alone(body: str, because: str) -> None:

@@ -59,6 +59,11 @@ def model(body: str, *, gather: bool = False) -> str:
             "        y = torch.masked_select(x, rest).sum() + x.masked_select(~rest).mul_(2).sum() + x",
             ["torch.randn(4, 3)", "torch.randn(2, 3)"],
         ),
+        (
+            _SQUARE + "if self.gather and len(x) > 9:\n            mask = self.others(len(x))\n"
+            "        else:\n            mask = torch.eye(len(x)) == 1\n        y = x[~mask] * 2",
+            ["torch.randn(4, 3)"],
+        ),
     ],
 )
 def test_the_known_size_is_that_of_eager_mode(body: str, inputs: list[str]) -> None:
@@ -96,9 +101,6 @@ def test_numbers_that_an_integer_of_32_bits_does_not_hold_are_read_as_before() -
         _SQUARE + _EYE + "self.masked_select(mask)\n        y = x[mask]",
         "y = x.repeat_interleave(torch.tensor(parts, dtype=torch.float32), dim=0)",
         _SQUARE + _EYE + "if self.gather:\n            mask = x > 0\n        y = x[mask]",
-        _SQUARE
-        + "if self.gather:\n            mask = x > 0\n        else:\n            mask = torch.eye(len(x)) == 1\n"
-        "        y = x[mask]",
         _SQUARE + "mask = (~torch.eye(len(x)).long()).bool()\n        y = x[mask]",
         _SQUARE + "mask = torch.eye(len(x), 2 * len(x)).bool()\n        y = torch.cat([x, x], 1)[mask]",
         "y = [x[axis] for axis in torch.arange(x.shape[0]).tolist()]",
@@ -112,3 +114,20 @@ def test_numbers_that_an_integer_of_32_bits_does_not_hold_are_read_as_before() -
 )
 def test_what_may_be_another_size_is_left_alone(body: str) -> None:
     assert "is known without" not in fixed(model(body))[0]
+
+
+def test_the_branch_that_made_the_mask_is_asked_for() -> None:
+    branch = (
+        "if self.gather:\n            mask = self.others(len(x))\n"
+        "        else:\n            mask = torch.eye(len(x)).bool()\n        "
+    )
+    source = model(_SQUARE + branch + "y = x[mask]", gather=True)
+    after, _ = fixed(source)
+    assert "and not self.gather" in after
+    compiles(after, ["torch.randn(4, 3)"], strict=False)
+    assert "is known" in fixed(model(_SQUARE + branch + "self.others(3)\n        y = x[mask]"))[0]
+    late = model(_SQUARE + branch + "y = x[mask]").replace(
+        "return torch.ones", "self.gather = n\n        return torch.ones"
+    )
+    assert "is known" in fixed(late)[0]
+    assert "is known" not in fixed(late.replace("y = x[mask]", "self.others(3)\n        y = x[mask]"))[0]

@@ -34,7 +34,7 @@ QUESTIONS = (
     ("dynamic_shapes.gm502_expert_loop", "For", "", ""),
     ("dynamic_shapes.gm501_masked_rows", "Assign", "", "[]"),
     ("dynamic_shapes.gm501_masked_rows", "Assign AugAssign Return", "", "mean sum"),
-    ("readback.gm411_fixed_size_form", "Assign AugAssign Expr Return If While For Assert", "", "[] argwhere full_like masked_select new_full nonzero repeat_interleave roll tolist"),
+    ("readback.gm411_fixed_size_form", "Assign AugAssign Expr Return If While For Assert", "", "[] argwhere full_like masked_select new_full nonzero one_hot repeat_interleave roll tolist"),
     ("readback.gm404_tensor_offset_arange", "Assign", "", "arange"),
     ("readback.gm402_tensor_as_integer", "Assign AugAssign Expr Return For", "", "IntTensor LongTensor array as_tensor asarray tensor"),
     ("readback.gm402_tensor_as_integer", "Assign AugAssign Expr Return For", "list", ""),

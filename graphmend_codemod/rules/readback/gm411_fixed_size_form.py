@@ -1,8 +1,9 @@
 """fixed-size-form (GM411): an operator reads a number out of a tensor, and one of a fixed size needs no number.
 
-`x[:, index[0]]` reads `index[0]` to know where the view begins, and `torch.roll(x, -int(t), -1)` by how much to roll.
-Each is a device sync and a graph break. Under `torch.compile` the tensor itself says which elements are taken: an index
-of one element, rolled positions. Eager mode keeps the statement, word for word.
+`x[:, index[0]]` reads `index[0]` to know where the view begins, `torch.roll(x, -int(t), -1)` by how much to roll, and
+`F.one_hot(t, max(t.max() + 1, n))[..., :n]` how many classes to write, of which it drops all but the first `n`. Each is
+a device sync and a graph break. Under `torch.compile` the tensor itself says which elements are taken: an index of one
+element, rolled positions, a comparison with `torch.arange(n)`. Eager mode keeps the statement, word for word.
 
 Where the source tells how large a result is, nothing is read at all: `torch.eye(n, dtype=torch.bool)` chooses the
 diagonal and its inverse all but the diagonal, `repeat_interleave` makes as many rows as the list says from which its
@@ -23,7 +24,9 @@ filled with the tensor instead, where both have one dtype and device and `t` nee
 
 That the number is a 0-dim `int64` tensor is asked for while Dynamo traces, and so is all else that a form needs.
 `x[:, t]` is a view in eager mode, so nothing may write into it or into `x` while it is in use. `x[t] = 1` and
-`x[t] = y` become writes at an index of one element, `y` where it has the dtype and device of `x`.
+`x[t] = y` become writes at an index of one element, `y` where it has the dtype and device of `x`. A negative class, for
+which `F.one_hot` raises in eager mode, matches no class in compiled code, as it does where torch.compile itself traces
+`F.one_hot`.
 """
 
 from __future__ import annotations
@@ -60,7 +63,7 @@ rule = Rule(
 _STATEMENTS = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.Assert)
 _KNOWN = "# The size is known without reading the tensor."
 _COMMENT = "# The number stays in its tensor: to read it back would end the graph."
-_WORDS = frozenset({INDEXED, *OPERATORS})
+_WORDS = frozenset({INDEXED, "one_hot", *OPERATORS})
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return)
 
 

@@ -10,10 +10,12 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.callgraph import calls_in, tree_of
 from graphmend_codemod.analysis.patterns import (
+    binds_alone,
     is_integer,
     is_name,
+    is_not,
     is_within,
     last_name,
     names_beyond,
@@ -181,7 +183,8 @@ def selected(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | Non
     tensor, mask = _masked(site, node)
     if tensor is None or mask is None:
         return None
-    chosen = _Masks(site, statement).diagonal(mask)
+    masks = _Masks(site, statement)
+    chosen = masks.diagonal(mask)
     if chosen is None:
         return None
     if dotted(tensor) is None:
@@ -194,7 +197,7 @@ def selected(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | Non
         return None
     torch = site.torch
     conditions = [f"isinstance({x}, {torch}.Tensor)", f"isinstance({m}, {torch}.Tensor)", f"{m}.dtype == {torch}.bool"]
-    conditions += [f"{m}.dim() == 2", f"{x}.shape == {m}.shape"]
+    conditions += [f"{m}.dim() == 2", f"{x}.shape == {m}.shape", *masks.conditions]
     if chosen:
         return FixedForm(node, f"{x}.diagonal().clone()", tuple(conditions), sized=True)
     n = f"{x}.size(0)"
@@ -214,12 +217,13 @@ def _masked(site: Site, node: ast.expr) -> tuple[ast.expr | None, ast.expr | Non
 
 
 class _Masks:
-    """What the masks of a function choose, before a statement."""
+    """What the masks of a function choose, before a statement; `conditions` say which branch made one."""
 
     def __init__(self, site: Site, statement: ast.stmt) -> None:
         self.site = site
         self.function = site.evaluator.scope.node
         self.statement = statement
+        self.conditions: list[str] = []
 
     def diagonal(self, node: ast.expr, depth: int = 0) -> bool | None:
         """True for a square mask (or zeros and ones) of the diagonal, False for all but it, None for any other."""
@@ -264,12 +268,87 @@ class _Masks:
         blocks = Blocks(self.function)
         before = blocks.binding_before(self.statement, name)
         if before is not None and len(before.targets) == 1 and isinstance(before.targets[0], ast.Name):
-            return _Masks(self.site, before).diagonal(before.value, depth + 1)
+            return self._value(before, depth)
+        return self._of_branch(name, depth)
+
+    def _value(self, assignment: ast.Assign, depth: int) -> bool | None:
+        masks = _Masks(self.site, assignment)
+        found = masks.diagonal(assignment.value, depth + 1)
+        self.conditions += masks.conditions
+        return found
+
+    def _of_branch(self, name: str, depth: int) -> bool | None:
+        """What one branch of an `if` gives the name, where one operand of its test says that it ran."""
+        block = next((each for each in _blocks_above(self.function, self.statement)), [])
+        for each in reversed(block):
+            if not isinstance(each, ast.If) or len(each.body) != 1 or len(each.orelse) != 1:
+                continue
+            for number, branch in enumerate((each.body[0], each.orelse[0])):
+                if not isinstance(branch, ast.Assign) or not binds_alone(branch, name):
+                    break
+                asked = _decides(self.function, each.test, outcome=not number)
+                if asked is None or not (self._only_computes(each) or stays(self.site, asked.removeprefix("not "))):
+                    continue
+                found = self._value(branch, depth)
+                if found is not None:
+                    self.conditions.append(asked)
+                    return found
         return None
+
+    def _only_computes(self, branch: ast.If) -> bool:
+        """True where nothing between a branch and the statement calls what may change an attribute."""
+        first, last = branch.end_lineno or 0, self.statement.lineno
+        between = (part for part in walk_scope(self.function) if first < getattr(part, "lineno", 0) < last)
+        return all(self._is_of_torch(part) for part in between if isinstance(part, ast.Call))
+
+    def _is_of_torch(self, call: ast.Call) -> bool:
+        name = self.site.resolve(call.func)
+        if name is None and isinstance(call.func, ast.Attribute):
+            return self.site.value(call.func.value).is_tensor
+        return name is not None and name.startswith(("torch.", "builtins."))
 
 
 def _not(found: bool | None) -> bool | None:
     return None if found is None else not found
+
+
+def _blocks_above(function: ast.AST, statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The statements before this one in its block."""
+    for node in [function, *walk_scope(function)]:
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(node, field, None)
+            if isinstance(block, list) and any(each is statement for each in block):
+                yield block[: next(number for number, each in enumerate(block) if each is statement)]
+
+
+def _decides(function: ast.AST, test: ast.expr, *, outcome: bool) -> str | None:
+    """A condition on an attribute or name that stays, under which a test certainly has this outcome."""
+    operand, wanted = test, outcome
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) is outcome:
+        operand = test.values[0]
+    while is_not(operand):
+        operand, wanted = operand.operand, not wanted
+    name = dotted(operand) if isinstance(operand, (ast.Name, ast.Attribute)) else None
+    if name is None:
+        return None
+    for part in walk_scope(function):
+        if isinstance(part, (ast.Name, ast.Attribute)) and not isinstance(part.ctx, ast.Load) and dotted(part) == name:
+            return None
+    return name if wanted else f"not {name}"
+
+
+def stays(site: Site, name: str) -> bool:
+    """True for an attribute of the instance that the file sets in constructors alone, whatever is called meanwhile."""
+    owner, _, attribute = name.rpartition(".")
+    written = any(each.name == attribute for each in site.summary.writes)
+    set_in = {
+        function.name
+        for function in ast.walk(tree_of(site.source.text))
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for part in walk_scope(function)
+        if isinstance(part, ast.Attribute) and part.attr == attribute and not isinstance(part.ctx, ast.Load)
+    }
+    return owner == "self" and not written and set_in <= {"__init__"}
 
 
 def is_only_read(site: Site, name: str, but: Sequence[ast.AST] = (), depth: int = 0) -> bool:
