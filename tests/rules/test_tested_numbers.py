@@ -159,6 +159,9 @@ class Model(nn.Module):
 @pytest.mark.parametrize(
     "body",
     [
+        "n = self.number.item()\nreturn x.sum() / n",
+        "n = max(self.number.item(), 1)\nreturn x.sum() * n",
+        "n = self.number.item()\ny = x.sum()\nif n > 1:\n    y = y / n\nreturn y",
         "n = int(self.count)\ny = x.sum()\nif n > 0:\n    y = y * 2\nreturn y",
         "return x.sum().clamp(max=self.number.item())",
     ],

@@ -23,6 +23,10 @@ memory sees it: elements get the values that they have where eager mode skips th
 `mask & test`. The test is computed before the first write. Indices have to be in range, and what is written has to fit,
 where eager mode skips it. The tensor must not require gradients: an operation before may have saved it for its own.
 
+A number that the test chooses (`scale = 1.0 if x.max() <= 1.0 else 255.0`) becomes a 0-dim tensor where it only meets
+tensors of one floating dtype in arithmetic, on the device of the test. It gets their dtype, so theirs stays what it is;
+what half precision does not hold exactly is for float32 and float64 alone.
+
 Messages in a branch (`warnings.warn("cut off")`, also under `if self.verbose:`) are left out of the compile path, as
 GM201 leaves them out elsewhere.
 
@@ -42,6 +46,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import BRANCH_MESSAGES, EIGHT_BITS, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, known_flag, reads_tensor, split
+from graphmend_codemod.rules.proofs.numbers.kept.chosen_numbers import chosen, kept_choice
 from graphmend_codemod.rules.proofs.select import element_writes
 from graphmend_codemod.rules.proofs.select.computed_select import computed_verdict, judge_computed
 from graphmend_codemod.rules.proofs.select.select_proof import judge
@@ -65,10 +70,12 @@ rule = Rule(
 @rule.on(ast.If, candidate="test")
 def branch(site: Site, node: ast.If) -> Diagnostic | None:
     """An `if` statement on a tensor."""
-    if split(site, node.test) is None:
+    if (condition := split(site, node.test)) is None:
         return None
     message = f"data-dependent branch: `{speculation.short(node.test)}`"
     try:
+        if (choice := chosen(site, node)) is not None:
+            return Diagnostic(message, edit=kept_choice(site, node, condition, choice))
         if element_writes.writes_elements(node):
             return element_writes.diagnose(message, site, node)
         selection = selection_of(site, node)
@@ -84,6 +91,8 @@ def conditional_expression(site: Site, node: ast.IfExp) -> Diagnostic | None:
         return None
     message = f"data-dependent conditional expression: `{speculation.short(node)}`"
     try:
+        if (choice := chosen(site, node)) is not None:
+            return Diagnostic(message, edit=kept_choice(site, node, condition, choice))
         return _expression_verdict(message, site, node, condition)
     except NotProven as reason:
         return Diagnostic(message, declined=str(reason))

@@ -42,6 +42,7 @@ QUESTIONS = (
     ("readback.gm402_tensor_as_integer", "Assign", "", "arange"),
     ("readback.gm401_item_in_arithmetic", "Assign", "", "all allclose any bool equal is_nonzero item max mean min norm sum"),
     ("readback.gm401_item_in_arithmetic", "Assign", "", "float int item"),
+    ("readback.gm401_item_in_arithmetic", "For", "", "float int item"),
     ("readback.gm401_item_in_arithmetic", "Assign AugAssign Return", "", "float int item"),
     ("guards.gm302_static_guard", "If", "test", ""),
     ("guards.gm302_static_guard", "Assert", "test", ""),

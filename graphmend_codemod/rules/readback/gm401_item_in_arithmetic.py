@@ -20,6 +20,13 @@ precision does not hold (`max(t.item(), 1e-8)`, where 1e-8 would be 0) is for fl
 argument or attribute that is read is written in place as well, the compile path is for `torch.no_grad()` alone: torch
 2.13 keeps what was written for the gradient, and computes the number anew from that.
 
+Numbers that are computed with further (`max(n, 1)`, `a / (a + b)`), counted or tested stay tensors in all statements up
+to their last use: of float64, as Python's are, and of float32 where they meet a tensor of float32. What `if n > 0:`
+leads to is done under the test: `x / n` becomes `x / torch.where(n > 0, n, 1)`, `w[mask] = v` writes under the mask,
+and `count += 1` adds the test. Other dtypes, devices without float64 and numbers that are used for anything else take
+the way of eager mode. A division by zero, which raises in eager mode, raises in compiled code as checks of GM301 do
+(setting `guards`).
+
 A number that is read in every call and used behind a test of Python alone (`if self.training:`, `if self.rate > 0:`) is
 not read where the test says that nothing uses it, and its tensor's size and dtype say that reading it raises no error;
 elsewhere, the graph breaks as before. It may be a count, `int((target == 1).sum())`.
@@ -68,6 +75,7 @@ rule = Rule(
     contract=Contract(
         cost=Cost.NONE,
         compiled_logs=FLOAT_WARNING,
+        compiled_exceptions="kept, RuntimeError for a division by zero",
     ),
 )
 
@@ -100,7 +108,29 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Diagnostic | None:
         edit = not_read(site, node)
     except NotProven as unsure:
         found = found or Diagnostic(f"{_READS_BACK}: `{speculation.short(node.value)}`", declined=str(unsure))
+    computed = _computed_with(site, node) if edit is None else None
+    if computed is not None:
+        return computed
     return found if edit is None else Diagnostic(f"{_READS_BACK}: `{speculation.short(node.value)}`", edit=edit)
+
+
+@rule.on(ast.For, words=("item", "int", "float"), here=True)
+def numbers_in_a_loop(site: Site, node: ast.For) -> Diagnostic | None:
+    """`for i in range(bins): n = mask.sum().item(); if n > 0: ...`."""
+    return _computed_with(site, node)
+
+
+def _computed_with(site: Site, node: ast.Assign | ast.For) -> Diagnostic | None:
+    """Numbers that are computed with and tested, in all statements that use them; None where that cannot be."""
+    from graphmend_codemod.rules.proofs.numbers.kept.kept_numbers import kept_numbers  # a commit hook waits for it
+
+    if site.torch is None or site.place.in_try:
+        return None
+    try:
+        edit = kept_numbers(site)
+    except NotProven:
+        return None
+    return None if edit is None else Diagnostic(f"{_READS_BACK}: `{speculation.short(node)}`", edit=edit)
 
 
 def _kept(site: Site, node: ast.Assign) -> Diagnostic | None:

@@ -88,6 +88,14 @@ def is_whole(site: Site, tensor: ast.expr) -> bool:
     return site.value(tensor).dtype in _WHOLE
 
 
+def counts_bools(site: Site, tensor: ast.expr) -> bool:
+    """True for `mask.sum()` and for the position of an element: numbers no larger than the tensor has elements."""
+    called = tensor.func if isinstance(tensor, ast.Call) else None
+    if not isinstance(called, ast.Attribute) or called.attr not in _COUNTS:
+        return False
+    return called.attr != "sum" or site.value(called.value).dtype == BOOL
+
+
 def keeps_dtype(site: Site, node: ast.expr, tensor: ast.expr) -> bool:
     """False for `int(t)` of a floating tensor and `float(t)` of an integer one."""
     casts = {
