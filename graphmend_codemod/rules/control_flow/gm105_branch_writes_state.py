@@ -14,8 +14,13 @@ longest input (dynamic rotary embeddings) is computed for every input, and kept 
 number that the same call gives has to be the one that is there. Methods that a branch calls must do nothing but
 compute.
 
-A branch that initialises parameters or buffers once, under a flag that is kept in a buffer, is left to `--opaque`
-(GM801).
+A branch that initialises parameters or buffers once, under a flag that is kept in a buffer
+(`if not self.done: self.scale.data = 1 / x.std(0); self.done.fill_(True)`), is computed for every input, and each
+tensor gets the selected value where it fits; otherwise the branch runs as it did. Statements of the branch must be
+cheap, draw no random numbers, and be unable to raise where eager mode skips them. A tensor whose `data` the branch
+replaces (`self.scale.data = x`) and which needs a gradient is written into: compiled code would give it none otherwise.
+Where another tensor of the module shares its memory the branch runs as it did. What was made of its memory outside of
+the module before (a `state_dict()` that was not copied) sees the new values, too.
 
 A value that a branch caches for itself (`if not hasattr(self, "a"): self.a = ...`) is computed in the graph instead of
 stored, where every call would compute the same one and nothing else in the project reads it. What it is made of may be
@@ -54,6 +59,7 @@ from graphmend_codemod.rules.proofs.memory.branch_writes import (
 )
 from graphmend_codemod.rules.proofs.memory.growing_state import alike, growing_edit, larger_of
 from graphmend_codemod.rules.proofs.memory.identity import why_attributes_must_stay
+from graphmend_codemod.rules.proofs.memory.initialised_state import FILLS, initialising_edit, without_data
 from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write
 
 rule = Rule(
@@ -70,9 +76,6 @@ rule = Rule(
         compiled_logs=FLOAT_WARNING,
     ),
 )
-
-
-_FILLS = frozenset({"copy_", "fill_", "zero_"})
 
 
 @rule.on(ast.If, candidate="test")
@@ -92,12 +95,21 @@ def state_branch(site: Site, node: ast.If) -> Diagnostic | None:
             and own is not None
             and site.torch is not None
             and condition.hazards.impure is condition.skipped is None
-            and not any(_fills(site, part) for statement in node.body for part in walk(statement))
         ):
-            return Diagnostic(message, edit=growing_edit(site, node, own))
+            return Diagnostic(message, edit=_alone(site, node, condition, own))
         return Diagnostic(message, edit=_edit(site, node, condition))
     except NotProven as reason:
         return Diagnostic(message, declined=str(reason))
+
+
+def _alone(site: Site, node: ast.If, condition: Condition, own: str) -> Edit:
+    """A branch without `else`: state that grows, or that is initialised once."""
+    try:
+        return growing_edit(site, node, own)
+    except NotProven:
+        if not any(_fills(site, part) for statement in node.body for part in walk(statement)):
+            raise
+    return initialising_edit(site, node, condition, own)
 
 
 def _fills(site: Site, node: ast.AST) -> bool:
@@ -105,12 +117,9 @@ def _fills(site: Site, node: ast.AST) -> bool:
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr == "data":
         return own_attribute(site, node.value) is not None
     called = node.func if isinstance(node, ast.Call) else None
-    if not isinstance(called, ast.Attribute) or called.attr not in _FILLS:
+    if not isinstance(called, ast.Attribute) or called.attr not in FILLS:
         return False
-    owner = called.value
-    if isinstance(owner, ast.Attribute) and owner.attr == "data":
-        owner = owner.value
-    return own_attribute(site, owner) is not None
+    return own_attribute(site, without_data(called.value)) is not None
 
 
 def _replaced(site: Site, node: ast.If) -> set[str]:
@@ -197,8 +206,6 @@ def _writes_state(site: Site, statement: ast.stmt) -> bool:
 
 
 def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
-    if not node.orelse:
-        raise NotProven("the attributes are written in only one branch")
     if condition.several is not None:
         raise NotProven(f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`")
     if (why := condition.hazards.impure or condition.skipped) is not None:
@@ -208,6 +215,8 @@ def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
             f"`{site.text(condition.static[0])}` and a tensor are combined in one condition; "
             f"nest them: `if {site.text(condition.static[0])}:` around the tensor test"
         )
+    if not node.orelse:
+        raise NotProven("the attributes are written in only one branch")
     read = {part.id for tensor in condition.tensors for part in walk_in_layers(tensor) if isinstance(part, ast.Name)}
     read = {name for name in read if (value := site.place.env.get(name)) is not None and value.is_tensor}
     for part in [part for statement in [*node.body, *node.orelse] for part in walk_in_layers(statement)]:

@@ -17,11 +17,12 @@ from graphmend_codemod.analysis.patterns import names_bound
 from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
-from graphmend_codemod.rules.framework.edits import CONSTANT, asks_compiler, path_before_body, path_beside
+from graphmend_codemod.rules.framework.edits import asks_compiler, path_before_body, path_beside
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.framework.site_text import tuple_of_words
 from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
+from graphmend_codemod.rules.proofs.memory.initialised_state import owning
 from graphmend_codemod.rules.proofs.outlining.custom_op import NAMING, calling, decorator, operator_name
 from graphmend_codemod.rules.proofs.outlining.effects import single_process
 from graphmend_codemod.rules.proofs.outlining.effects.function_effects import FunctionEffects
@@ -85,9 +86,8 @@ def edit_of(site: Site, path: Replacement, update: Update, operator: Helper, *, 
     """The edit with the operator's helpers, and with operators for copies of what changes."""
     owner = site.class_name
     copies = _copies(site, owner, update.tensors[: update.changed])
-    helpers = (*_helpers(site), operator)
-    if any(each.startswith("_owns_its_memory(") for each in update.conditions):
-        helpers = (CONSTANT, Helper("_owns_its_memory", texts.OWNS, shared=True), *helpers)
+    asked = any(each.startswith("_owns_its_memory(") for each in update.conditions)
+    helpers = (*_helpers(site), *(owning(site) if asked else ()), operator)
     if copies:
         fake = Helper("_copied_fake", texts.COPIED_FAKE, after=("_copied",), shared=True)
         helpers = (*helpers, Helper("_copied", _copied(site), after=("_operator_name",), shared=True), fake)

@@ -94,17 +94,3 @@ def _one_update(*names: str, changed: int):
 
     return decorate"""
 )
-OWNS = '''\
-@_constant_while_tracing
-def _owns_its_memory(owner: torch.nn.Module, name: str) -> bool:
-    """True if no other tensor in the module `owner` shares memory with `owner.name`: known while tracing."""
-    own = getattr(owner, name)
-    held = [
-        each
-        for layer in owner.modules()
-        for each in (*layer.parameters(recurse=False), *layer.buffers(recurse=False), *vars(layer).values())
-        if isinstance(each, torch.Tensor) and each is not own
-    ]
-    memory = own.untyped_storage()
-    whole = memory.nbytes() == own.numel() * own.element_size()
-    return whole and all(each.untyped_storage().data_ptr() != memory.data_ptr() for each in held)'''
