@@ -23,6 +23,7 @@ QUESTIONS = (
     ("python.gm601_numpy_on_sizes", "Assign AugAssign Return", "", "np numpy"),
     ("python.gm601_numpy_on_sizes", "Assign", "", "div floor_divide"),
     ("python.gm601_numpy_on_sizes", "Assign Return", "", "prod"),
+    ("python.gm601_numpy_on_sizes", "Assign", "", "unique"),
     ("python.gm601_numpy_on_sizes", "Assign", "", "array asarray"),
     ("dynamic_shapes.gm511_list_of_tests", "Assign Return", "", "[]"),
     ("dynamic_shapes.gm510_rows_under_mask", "Assign AugAssign Return", "", "[] masked_select"),

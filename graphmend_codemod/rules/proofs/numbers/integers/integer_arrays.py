@@ -12,6 +12,16 @@ ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
 _BUILTINS = ("all", "int", "isinstance", "list", "tuple", "type")
 
 
+def array_made(site: Site, node: ast.Assign) -> tuple[str, ast.expr] | None:
+    """`bounds` and `given` for `bounds = np.array(given)`; None for any other."""
+    target, call = node.targets[0], node.value
+    if len(node.targets) != 1 or not isinstance(target, ast.Name) or not isinstance(call, ast.Call):
+        return None
+    if site.resolve(call.func) not in ARRAYS or len(call.args) != 1 or call.keywords:
+        return None
+    return target.id, call.args[0]
+
+
 def whole_numbers(site: Site, given: ast.expr) -> list[str]:
     """Conditions under which an expression is a tuple or list of Python integers; NotProven where a name is taken."""
     if (taken := next((each for each in _BUILTINS if site.evaluator.scope.is_local(each)), None)) is not None:
