@@ -20,7 +20,7 @@ import random
 import torch
 from torch import nn
 
-from elsewhere import is_torchdynamo_compiling, step_is_exporting, step_is_tracing
+from elsewhere import is_torchdynamo_compiling, step_is_tracing
 
 logger = logging.getLogger(__name__)
 torch_is_compiling = getattr(torch.compiler, "is_compiling", None)
@@ -178,7 +178,7 @@ def test_dynamo_compiles_nothing_of_a_function_in_whose_loop_the_graph_breaks() 
 )
 def test_a_test_that_decides_about_messages_alone_goes_with_them(test: str, written: str) -> None:
     source = model(f"if {test}:  # why\n    print('nan', x)\n    logger.info('nan')  # there\nx = x + 1")
-    source = source.replace("from elsewhere import is_torchdynamo_compiling, step_is_exporting, step_is_tracing\n", "")
+    source = source.replace("from elsewhere import is_torchdynamo_compiling, step_is_tracing\n", "")
     after, _ = fixed(source)
     assert written in after
     assert after.count("is_compiling()") == source.count("is_compiling()") + 1
@@ -241,10 +241,3 @@ def test_a_predicate_of_the_project_or_a_package_is_known(body: str) -> None:
 )
 def test_a_predicate_that_nobody_knows_is_not_contradicted(body: str) -> None:
     declined(model(body), because="may already test whether torch.compile runs")
-
-
-def test_a_fix_beside_a_test_for_an_export_is_written_and_one_below_it_is_not() -> None:
-    printed = "print('large')"
-    beside = model(f"if step_is_exporting():\n    x = x * 2\nelse:\n    {printed}")
-    assert fixed(beside)[0] != beside
-    declined(model(f"if step_is_exporting():\n    {printed}"), "step_is_exporting()")

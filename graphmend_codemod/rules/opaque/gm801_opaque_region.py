@@ -83,6 +83,10 @@ another shape or dtype than it was given raises a RuntimeError. With Inductor an
 tokens, a bound of 0.1, CPU seconds of one thread) the start took 6.1 s with the break and 7.4 s with the operator, a
 step 229 and 222 ms; with all layers run and selected (GM112) 22.9 s and 231 ms.
 
+**Loops.** `while (x > 1).any():` becomes one operator where each round only computes tensors from tensors and gives the
+names that it binds the shapes and dtypes that they had. That is asked while tracing, by one round of which nothing
+else is used, so a round has to be possible even if none would run; other loops break the graph as before.
+
 **Assignment problems.** `scipy.optimize.linear_sum_assignment` becomes an operator at the statement that calls it: it
 finds as many pairs as the shorter side of the matrix is long. Matrices that need gradients, are not on the CPU or have
 another number of dimensions are told apart while tracing, and break the graph as before.
@@ -236,7 +240,15 @@ def untraced_test(site: Site, statement: ast.If | ast.While | ast.Assert) -> Dia
         if condition is not None and is_traced_assertion(site, statement, condition):  # type: ignore[arg-type]
             return None
         each = Untraced(statement.test, "data-dependent branch", "")
-    found = _with_others(site, each, _function(site, each))
+    found = _function(site, each)
+    if found.edit is None and isinstance(statement, ast.While):
+        from graphmend_codemod.rules.proofs.outlining.statements import data_loops
+
+        try:
+            found = Diagnostic(each.message, edit=data_loops.edit(site, statement))
+        except NotProven as reason:
+            found = found._replace(declined=f"{found.declined}; {reason}")
+    found = _with_others(site, each, found)
     # Other rules have reasons for a test of a tensor; this one is added to them where operators are asked for.
     return None if known and found.edit is None and not site.settings.opaque else found
 

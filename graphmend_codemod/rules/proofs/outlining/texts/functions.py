@@ -179,3 +179,13 @@ def operator(*features: str) -> str:
     """The text that makes operators. Feature: `gradient` where results may need one."""
     text = FUNCTION_OPERATOR.replace("{gradient}", _GRADIENT if "gradient" in features else "")
     return chosen(text, *features)
+
+SAME = '''\
+def _have_one_form(old: tuple, new: tuple) -> bool:
+    """True if these are tensors of the same shapes, dtypes and devices: known while tracing."""
+    return all(
+        isinstance(before, torch.Tensor)
+        and isinstance(after, torch.Tensor)
+        and (before.shape, before.dtype, before.device) == (after.shape, after.dtype, after.device)
+        for before, after in zip(old, new)
+    )'''
