@@ -28,7 +28,7 @@ def _words(condition: str) -> str:
         given = [ast.unparse(each) for each in called.args]
         if len(given) == _OPTIONS.get(called.func.id):
             kind = [f"{given[2]} dimension{'' if given[2] == '1' else 's'}"]
-            if given[1] != f"{given[0]}.dtype":  # where it varied, another condition names those that there were
+            if given[1].startswith("torch."):  # where it varied, another condition names those that there were
                 kind.insert(0, given[1])
             device = [str(ast.literal_eval(called.args[3]))] if len(given) > 3 else ["an array of NumPy"]
             return f"{given[0]}: {', '.join([*kind, *device])}"

@@ -180,6 +180,7 @@ def operator(*features: str) -> str:
     text = FUNCTION_OPERATOR.replace("{gradient}", _GRADIENT if "gradient" in features else "")
     return chosen(text, *features)
 
+
 SAME = '''\
 def _have_one_form(old: tuple, new: tuple) -> bool:
     """True if these are tensors of the same shapes, dtypes and devices: known while tracing."""
