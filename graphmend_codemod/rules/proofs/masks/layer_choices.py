@@ -1,4 +1,4 @@
-"""What is known of a layer: how it was chosen, which branches that leaves out, which classes a constructor makes."""
+"""What is known of a layer by how it was chosen, and the branches of its code that this leaves out."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_not, operands_of, stores_name, without_numbers
-from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
-from graphmend_codemod.analysis.value_flow import stores_of
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_not, operands_of, without_numbers
+from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 
 
 class LayerChoice(NamedTuple):
@@ -75,30 +73,3 @@ def called_by_name(call: ast.Call) -> ast.Call:
     if isinstance(first, ast.Attribute) and first.attr == "__call__":
         return ast.Call(func=first.value, args=call.args[1:], keywords=[])
     return call
-
-
-def classes_of(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[str]:
-    """What a class calls for an attribute; where it is None, nothing can be called."""
-    for value in (each.value for each in stores_of(calls, owner, attribute)):
-        if not isinstance(value, ast.Constant):
-            yield (dotted(value.func) if isinstance(value, ast.Call) else None) or "..."
-
-
-def is_changed(node: ast.AST, attribute: str) -> bool:
-    """True for `x.attribute.append(layer)` and `x.attribute[i] = layer`."""
-    if isinstance(node, ast.Subscript):
-        return not isinstance(node.ctx, ast.Load) and getattr(node.value, "attr", "") == attribute
-    changing = isinstance(node, ast.Attribute) and node.attr in {"append", "extend", "insert"}
-    return changing and isinstance(node, ast.Attribute) and getattr(node.value, "attr", "") == attribute
-
-
-def bindings(function: Definition, name: str) -> list[ast.Name]:
-    """Where a function binds a name."""
-    return [node for node in walk_scope(function.node) if stores_name(node, name)]
-
-
-def start_of(function: Definition, node: ast.AST) -> int:
-    """The line of a node, or of the outermost loop around it."""
-    line: int = node.lineno  # type: ignore[attr-defined]
-    loops = [each for each in walk_scope(function.node) if isinstance(each, (ast.For, ast.AsyncFor, ast.While))]
-    return min([line, *(each.lineno for each in loops if each.lineno <= line <= (each.end_lineno or 0))])

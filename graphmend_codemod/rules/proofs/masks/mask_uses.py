@@ -30,15 +30,17 @@ from graphmend_codemod.analysis.value_flow import stores_of
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
-from graphmend_codemod.rules.proofs.masks.layer_choices import (
-    LayerChoice,
+from graphmend_codemod.rules.proofs.masks.kinds_of_layers import (
     bindings,
-    called_by_name,
     classes_of,
     is_changed,
+    start_of,
+)
+from graphmend_codemod.rules.proofs.masks.layer_choices import (
+    LayerChoice,
+    called_by_name,
     iterated,
     live,
-    start_of,
 )
 from graphmend_codemod.rules.proofs.masks.mask_products import Products
 from graphmend_codemod.rules.proofs.masks.mask_sums import Sums
