@@ -218,7 +218,7 @@ def test_memory_that_every_branch_replaces_may_be_written() -> None:
         declined(_MODEL.replace("state[:, :, 0] = 0", kept.replace("self.act(x)", "x += 1")), because="may write")
 
 
-def test_a_subclass_with_another_layer_keeps_the_test() -> None:
+def test_a_subclass_with_another_layer_is_told_apart() -> None:
     other = """
 
 class Other(Layer):
@@ -232,7 +232,12 @@ def make():
 """
     source = _MODEL.replace("layers.append(Layer(kind))", "layers.append((Layer, Other)[kind == 'scan'](kind))") + other
     declined(source, because="cannot infer what")
-    declined(_MODEL + other, because="is defined in another file")
+    after, _ = fixed(_MODEL + other)
+    assert "type(layer) is Layer" in after
+    assert 'or layer.kind != "scan"' in after
+    changed = "\n\nclass Changed(Model):\n    def __init__(self):\n        super().__init__()\n"
+    put = "        self.layers[0] = Other('attention')\n        self.layers[0].kind = 'scan'\n"
+    compiles(after + changed + put, CALLS, name="Changed", strict=False)
 
 
 def test_a_layer_that_is_exchanged_keeps_the_test() -> None:
@@ -270,7 +275,98 @@ class Model(nn.Module):
     declined(source, because="the branch that keeps the mask changes its form: `mask = torch.where(mask, 0.0, -1.0)`")
 
 
-def test_a_mask_that_no_positions_go_along_with_keeps_the_test() -> None:
-    source = _MODEL.replace("if positions[0] > 0 or", "if x.shape[1] > 9 or")
-    assert source != _MODEL
-    declined(source, because="cannot infer the size of the tensor it multiplies")
+_BY_CALLER = (
+    _MODEL.replace("class Layer", "class Cache:\n    def __init__(self, n):\n        self.n = n\n\n\nclass Layer")
+    .replace("for kind in (", "self.kinds = kinds = (")
+    .replace('"scan"):\n            layers', '"scan")\n        for kind in kinds:\n            layers')
+    .replace("mask=None, positions=None):", "mask=None, cache=None):")
+    .replace("        if positions is None:\n            positions = torch.arange(x.shape[1], device=x.device)\n", "")
+    .replace("positions)", "cache)")
+    .replace("if positions[0] > 0 or", "if (cache is not None and cache.n > 0) or")
+    .replace("y = x * 1", "hidden = x")
+    .replace("for layer in self.layers:", "for i, layer in enumerate(self.layers[: len(self.kinds)]):")
+    .replace('kept if layer.kind == "scan"', 'kept if self.kinds[i] == "scan"')
+    .replace(
+        "x = layer(x, mask=layer_mask)\n        return x + y",
+        "hidden = layer(hidden, mask=layer_mask)\n        return hidden",
+    )
+)
+_WITH_CACHE = [
+    *CALLS[:3],
+    "torch.randn(2, 3, 4), torch.tensor([[0, 1, 1], [1, 1, 1]]), Cache(0)",
+    "torch.randn(2, 1, 4), torch.tensor([[0, 1, 1], [1, 1, 1]]), Cache(2)",
+    "torch.randn(2, 3, 4), torch.tensor([[0, 1, 1], [1, 1, 1]]), Cache(2)",
+]
+
+
+def test_a_mask_stays_where_only_the_caller_knows_how_many_positions_there_are() -> None:
+    after, _ = fixed(_BY_CALLER)
+    assert "mask.shape == x.shape[:2]" in after
+    assert "for layer, kind in zip(self.layers, self.kinds)" in after
+    assert fixed(after)[0] == after
+    behaves(_BY_CALLER, after, _WITH_CACHE, scenarios=(Scenario(training=True, gradients="inner"),))
+    compiles(after, _WITH_CACHE)
+
+
+def test_lists_that_disagree_with_their_layers_keep_the_test() -> None:
+    source = _BY_CALLER.replace("self.kinds = kinds =", 'self.kinds = ("scan", "other", "scan")\n        kinds =')
+    after, _ = fixed(source)
+    assert "zip(self.layers, self.kinds)" in after
+    calls = [_WITH_CACHE[1], "torch.randn(2, 2, 4), torch.ones(2, 5).long(), Cache(0)"]
+    behaves(source, after, calls, scenarios=(Scenario(),))
+    compiles(after, calls, strict=False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "because"),
+    [
+        ("hidden = x\n", "hidden = x[:, :2]\n", "cannot infer the size of the tensor it multiplies"),
+        ("for i, layer", "hidden = hidden[:, 1:]\n        for i, layer", "cannot infer the size"),
+        (
+            "(cache is not None and cache.n > 0) or (mask is not None and torch.all(mask == 1))",
+            "(mask is not None and torch.all(mask == 1)) or cache.n > 0",
+            "cannot infer the size",
+        ),
+        ("hidden = x\n", "x = x * 2\n        hidden = x\n", "cannot infer the size of the tensor it multiplies"),
+        ("self._update_mask(mask, cache)", "self._update_mask(mask, Cache(0))", "`cache` of `Model._update_mask`"),
+        ("        kept = mask\n", "        self.seen = mask\n        kept = mask\n", "cannot infer the size"),
+        ("cache.n > 0", "Cache.n > 0", "cannot infer the size"),
+        ("enumerate(self.layers[", "enumerate(self.layers[1:][", "cannot infer"),
+        ("(self.layers[: len(self.kinds)])", "(self.layers, 1)", "may treat a mask of ones"),
+        ("self.kinds[i] ==", "self.kinds[i - 1] ==", "may treat a mask of ones"),
+    ],
+)
+def test_what_the_caller_does_not_know_keeps_the_test(old: str, new: str, because: str) -> None:
+    assert old in _BY_CALLER
+    declined(_BY_CALLER.replace(old, new), because=because)
+
+
+_BY_CLASS = _BY_CALLER.replace(
+    "class Model",
+    """class Scans(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scan = Scan()
+
+    def forward(self, x, mask=None):
+        return x + self.scan(x, mask=mask)
+
+
+class Attends(nn.Module):
+    def forward(self, x, mask=None):
+        return x + torch.softmax(x + mask, -1)
+
+
+class Model""",
+).replace(
+    "nn.ModuleList(layers)", 'nn.ModuleList([Scans() if kinds[n] == "scan" else Attends() for n in range(len(kinds))])'
+)
+
+
+def test_a_list_of_kinds_may_choose_the_classes_of_layers() -> None:
+    after, _ = fixed(_BY_CLASS)
+    assert "type(layer) is Scans" in after
+    compiles(after, _WITH_CACHE[-2:])
+    source = _BY_CLASS.replace("self.kinds = kinds =", 'self.kinds = ("scan", "other", "scan")\n        kinds =')
+    compiles(fixed(source)[0], _WITH_CACHE[1:2], strict=False)
+    declined(_BY_CLASS.replace('== "scan" else Attends', '!= "scan" else Attends'), because="may treat a mask of ones")

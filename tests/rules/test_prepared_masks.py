@@ -97,6 +97,10 @@ _SAME = [
         "torch.any(~mask):\n            kept =",
     ),
     (
+        "        if not torch.any(~mask):\n            kept = None\n        else:\n            kept =",
+        "        kept = None\n        if torch.any(~mask):\n            kept =",
+    ),
+    (
         "kept = _prepare_4d_attention_mask(mask, x.dtype) if not self.flash else mask",
         "if self.flash:\n                kept = mask\n            else:\n"
         "                kept = _prepare_4d_attention_mask(mask, x.dtype)",

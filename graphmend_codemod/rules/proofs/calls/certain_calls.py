@@ -21,14 +21,16 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
 _CALLED = frozenset({"forward", "__call__"})
-_BUILTINS = ("type", "all", "getattr", "isinstance")
+_BUILTINS = ("type", "all", "getattr", "isinstance", "zip")
 
 
 class Link(NamedTuple):
     """A call that is followed: by whom, the call, and what it seems to run.
 
     `owners` are all classes of the module that the called layer may have, where its rule knows them; with `chosen`,
-    only an instance of the one class gets there.
+    only an instance of the one class gets there. `same` says that it is a method of the caller's own instance, as
+    `super().forward` is. `only` is an attribute of the caller's own instance and its value, as Python spells it, where
+    the call is made: others may hold another layer.
     """
 
     caller: Definition
@@ -36,6 +38,8 @@ class Link(NamedTuple):
     callee: Definition
     owners: tuple[str, ...] = ()
     chosen: bool = False
+    same: bool = False
+    only: tuple[str, str] = ("", "")
 
 
 class Route(NamedTuple):
@@ -86,7 +90,11 @@ class CertainCalls:
 
     def _all(self, conditions: Sequence[str], loops: Sequence[tuple[str, str]]) -> str:
         """`all(... for layer in self.layers)`, on several lines where one would be too long."""
-        over = [f"for {name} in {iterated}" for name, iterated in loops]
+        over = [
+            line
+            for name, iterated in loops
+            for line in f"for {name} in {iterated}".replace(" if ", "\nif ").split("\n")
+        ]
         line = f"all({' and '.join(conditions)} {' '.join(over)})"
         if not self._site.is_too_long(self._site.indentation(1) + len(f"and {line}")):
             return line
@@ -102,16 +110,19 @@ class CertainCalls:
         long = self._site.is_too_long(self._site.indentation(2) + len(f"and {condition}"))
         return f"(\n            {first}\n            or {second}\n        )" if long and second else condition
 
-    def demand_class(self, route: Route, *owners: str, chosen: bool = False) -> None:
+    def demand_class(self, route: Route, *owners: str, chosen: bool = False, unless: str = "") -> None:
         """Let the compile path ask for the class of an instance, as the top level of this module spells it.
 
-        A route that is not `sure` may lead to None; `chosen` asks only those that are instances of the class.
+        A route that is not `sure` may lead to None; `chosen` asks only those that are instances of the class, and
+        `unless` is a condition under which nobody asks.
         """
         self.demand_names(route, *owners)
         classes = [*owners, *(() if route.sure else ("type(None)",))]
         question = f"type({{0}}) is {classes[0]}" if len(classes) == 1 else f"type({{0}}) in ({', '.join(classes)})"
         if chosen:
             question = f"({question} or not isinstance({{0}}, {owners[0]}))"
+        elif unless:
+            question = f"({question} or {unless})"
         self._asked.setdefault(route.loops, {})[route.instance, question] = None
 
     def demand_names(self, route: Route, *owners: str) -> None:
@@ -130,6 +141,8 @@ class CertainCalls:
         if not callee.owner:
             self._demand_function(callee.qualname)
             return Route("")
+        if link.same:
+            return route
         if link.owners:
             layer = self._instance(route, caller, call.func)
             if layer is None or layer == route:
@@ -137,9 +150,12 @@ class CertainCalls:
             unknown = next((each for each in link.owners if not self._calls.class_named(each)), None)
             if unknown is not None:
                 raise NotProven(f"cannot infer the classes that `{unknown}` names")
-            self.demand_class(layer, *link.owners, chosen=link.chosen)
+            attribute, value = link.only
+            own = self._attribute(route, caller.owner, attribute).instance if attribute else ""
+            unless = f"{own} != {value}".replace("{", "{{").replace("}", "}}") if attribute else ""
+            self.demand_class(layer, *link.owners, chosen=link.chosen, unless=unless)
             self.demand_method({*link.owners, callee.owner}, callee.node.name, dotted(call.func) or "")
-            return layer._replace(exact=True, chosen=link.chosen or len(link.owners) > 1)
+            return layer._replace(exact=True, chosen=link.chosen or bool(attribute) or len(link.owners) > 1)
         node, attribute = call.func, callee.node.name
         called = isinstance(node, ast.Attribute) and node.attr == attribute
         receiver = node.value if called and isinstance(node, ast.Attribute) else node
@@ -161,10 +177,26 @@ class CertainCalls:
         self.demand_names(route, method.owner)
         self._asked.setdefault(route.loops, {})[route.instance, f"type({{0}}).{name} is {method.owner}.{name}"] = None
 
+    def demand_kinds(self, question: str, only: str, layers: str, kinds: str) -> None:
+        """Let the compile path ask a question about the layers that a list of its own instance says to be of a kind."""
+        if not (layers.startswith(f"{self._own}.") and kinds.startswith(f"{self._own}.")):
+            raise NotProven(f"cannot ask for `{kinds}` in `{self._where}`")
+        self.demand_names(Route(self._own, (("layer", layers), ("kind", kinds))))
+        over = f"zip({layers}, {kinds})" + (f" if kind == {only}" if only else "")
+        self._asked.setdefault((("layer, kind", over),), {})["layer", question] = None
+
     def demand_own(self, route: Route, owner: str, method: str) -> None:
         """Let the compile path ask for the class of its instance where an heir has another method of this name."""
         if self._heirs_with_another(owner, method):
             self.demand_class(route, owner)
+
+    def demand_layer(self, route: Route, caller: Definition, layer: ast.expr, owner: str) -> None:
+        """Let the compile path ask for the class of a layer that a function of the instance calls."""
+        reached = self._instance(route, caller, layer)
+        if reached is None or reached == route:
+            raise NotProven(f"cannot infer what `{short(layer)}` in `{caller.qualname}` calls")
+        self.demand_class(reached, owner)
+        self._demand_no_hook((dotted(layer) or "").rpartition(".")[2])
 
     def follow_all(
         self, start: Route, first: Sequence[Definition], links: Sequence[Link]

@@ -26,6 +26,26 @@ def iterated(node: ast.For, name: str) -> ast.expr | None:
     return iterated if is_name(target, name) else None
 
 
+def is_numbered(node: ast.For, number: ast.expr) -> bool:
+    """True for `for number, layer in enumerate(layers)`, where numbers begin with the first layer."""
+    target, made = node.target, node.iter
+    if not isinstance(target, ast.Tuple) or not all(isinstance(each, ast.Name) for each in target.elts):
+        return False
+    if not isinstance(number, ast.Name) or len(target.elts) != 2 or not is_name(target.elts[0], number.id):
+        return False
+    if not isinstance(made, ast.Call) or len(made.args) != 1 or made.keywords or not is_name(made.func, "enumerate"):
+        return False
+    cut = made.args[0].slice if isinstance(made.args[0], ast.Subscript) else None
+    return cut is None or (isinstance(cut, ast.Slice) and cut.lower is None and cut.step is None)
+
+
+def named_by(node: ast.For) -> tuple[str, str]:
+    """The names of the number and the layer in a loop that `is_numbered`."""
+    assert isinstance(node.target, ast.Tuple)
+    number, layer = (each.id for each in node.target.elts if isinstance(each, ast.Name))
+    return number, layer
+
+
 def live(block: list[ast.stmt], own: LayerChoice, compiling: Callable[[ast.expr], bool]) -> Iterator[ast.AST]:
     """The nodes of statements, without branches that a layer does not take for which `own` is known.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls
 from graphmend_codemod.analysis.patterns import (
     elements_of,
     is_attribute,
@@ -15,15 +15,17 @@ from graphmend_codemod.analysis.patterns import (
     operands_of,
     reads_name,
 )
-from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.analysis.torch_api import LAYOUT
+from graphmend_codemod.analysis.torch_api import LAYOUT, torch_module_class
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.masks.kinds_of_layers import only_cast_for_layers
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, binds, blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory, is_layer
 
 _OF_SHAPE = frozenset({"shape", "ndim"})
+_OF_ONE_DTYPE = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d"})
 
 
 class Product(NamedTuple):
@@ -98,11 +100,15 @@ def is_view(node: ast.expr, mask: str) -> bool:
 
 
 class Products(NamedTuple):
-    """What the functions of a module multiply by masks; `absent` are functions that the compile path asks about."""
+    """What the functions of a module multiply by masks; `absent` are functions that the compile path asks about.
+
+    `asked` are layers for which it asks whether they have a class, by the function that calls them.
+    """
 
     site: Site
     calls: ModuleCalls
     absent: dict[str, None]
+    asked: dict[Key, list[tuple[ast.expr, str]]]
 
     def demand(self, function: Definition, node: ast.If, name: str) -> None:
         """NotProven unless an `if` multiplies by the mask, where there is one, and does nothing else."""
@@ -118,10 +124,29 @@ class Products(NamedTuple):
         if product.dtype is None:
             if not self._is_floating(function, blocks, node, product.target.id):
                 raise NotProven(f"{where} may change the dtype of `{product.target.id}`")
-        elif not _keeps_dtype(blocks, node, product):
+        elif not _keeps_dtype(blocks, node, product) and not self._is_only_cast(function, blocks, node, product):
             raise NotProven(f"{where} may change the dtype of `{product.target.id}`")
         memory = SharedMemory(self.site, self.calls, absent=self.absent)
         memory.demand_no_write(function, node, {product.target.id})
+
+    def _is_only_cast(self, function: Definition, blocks: Blocks, node: ast.If, product: Product) -> bool:
+        """True where a dtype of the branch is read below it only by casts for layers that take a single dtype.
+
+        Such a layer takes the dtype of its weights, or casts to that of autocast.
+        """
+        dtype = product.dtype.id if product.dtype is not None else ""
+        layers = only_cast_for_layers(function, node, dtype) if len(node.body) > 1 else None
+        if layers is None or blocks.binding_before(node, dtype) is None:
+            return False
+        found: list[tuple[ast.expr, str]] = []
+        for layer in layers:
+            made = self.calls.constructions(function.owner, layer.attr) if isinstance(layer, ast.Attribute) else []
+            owner = dotted(made[0].func) if len(made) == 1 else None
+            if owner is None or torch_module_class(self.site.resolve_global(made[0].func)) not in _OF_ONE_DTYPE:
+                return False
+            found.append((layer, owner))
+        self.asked.setdefault(function.key, []).extend(found)
+        return True
 
     def takes(self, function: Definition, call: ast.Call, name: str) -> list[tuple[Definition, str]] | None:
         """No call is known to do with ones what it does with None."""

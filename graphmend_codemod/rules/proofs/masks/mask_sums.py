@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls
 from graphmend_codemod.analysis.patterns import (
     given_by_name,
     is_attribute,
@@ -44,12 +44,13 @@ ADDING = ("eager", "sdpa")
 class Sums:
     """What the functions of a module add masks to.
 
-    `choosers` are the classes whose configuration chooses how.
+    `choosers` are the classes whose configuration chooses how. No layer is `asked` for its class.
     """
 
     site: Site
     calls: ModuleCalls
     choosers: dict[str, None] = field(default_factory=dict)
+    asked: dict[Key, list[tuple[ast.expr, str]]] = field(default_factory=dict)
 
     def demand(self, function: Definition, node: ast.If, name: str) -> None:
         """NotProven unless an `if` adds the mask, where there is one, and does nothing else."""

@@ -23,6 +23,7 @@ from graphmend_codemod.analysis.patterns import (
     mentions,
     names_called,
     reads_name,
+    same,
 )
 from graphmend_codemod.analysis.scope import SCOPES, children, dotted, parameter_names, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
@@ -32,6 +33,8 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
 from graphmend_codemod.rules.proofs.masks.kinds_of_layers import (
     bindings,
+    by_kind,
+    class_for,
     classes_of,
     is_changed,
     start_of,
@@ -39,12 +42,16 @@ from graphmend_codemod.rules.proofs.masks.kinds_of_layers import (
 from graphmend_codemod.rules.proofs.masks.layer_choices import (
     LayerChoice,
     called_by_name,
+    is_numbered,
     iterated,
     live,
+    named_by,
 )
 from graphmend_codemod.rules.proofs.masks.mask_products import Products
 from graphmend_codemod.rules.proofs.masks.mask_sums import Sums
 from graphmend_codemod.rules.proofs.memory.call_results import assigned
+
+_ANY = ("", "")
 
 
 @dataclass
@@ -52,7 +59,8 @@ class MaskUses:
     """Follows one mask.
 
     `links` are the calls that hand it down, from the `entries`, methods of one instance. `companions` are these calls
-    with whoever makes them.
+    with whoever makes them. `agreements` are lists of kinds, as loops read them, that have to say of each layer what
+    its own attribute says.
     """
 
     site: Site
@@ -61,6 +69,7 @@ class MaskUses:
     companions: list[tuple[Definition, ast.Call]] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
     entries: list[Definition] = field(default_factory=list)
+    agreements: dict[tuple[str, str, str, str], None] = field(default_factory=dict)
     _seen: set[tuple[str, int, str, str]] = field(default_factory=set)
 
     def demand(self, function: Definition, name: str, statement: ast.stmt) -> None:
@@ -72,12 +81,19 @@ class MaskUses:
         self.entries.append(function)
         self._follow(function, name, statement.end_lineno or 0, LayerChoice(), {})
 
-    def conditions(self) -> list[str]:
-        """What the compile path has to ask for the calls to run what was followed; NotProven if it cannot ask."""
-        certain = CertainCalls(self.site, self.calls)
+    def conditions(self, function: Definition | None = None) -> list[str]:
+        """What the compile path has to ask for the calls to run what was followed; NotProven if it cannot ask.
+
+        The path stands in the function of the site, or in another `function`.
+        """
+        certain = CertainCalls(self.site, self.calls, function)
         for each in self.entries:
             certain.demand_own(certain.start(), each.owner, each.node.name)
-        certain.follow_all(certain.start(), self.entries, self.links)
+        for route, followed in certain.follow_all(certain.start(), self.entries, self.links):
+            for layer, owner in self.judge.asked.get(followed.key, ()):
+                certain.demand_layer(route, followed, layer, owner)
+        for each_kind in self.agreements:
+            certain.demand_kinds(*each_kind)
         return certain.conditions()
 
     def _bound(
@@ -146,6 +162,11 @@ class MaskUses:
                 layer = self._chosen_layer(function, chosen.test)
                 self._bound(function, node.targets[0].id, node, own, {**layers, **layer})
                 return {id(chosen.body)}
+        if isinstance(node, ast.Assign) and (found := by_kind(function, node, name)):
+            for each in found:
+                layer = self._chosen_layer(function, each.test)
+                self._follow(function, each.target, start_of(function, each.node) - 1, own, {**layers, **layer})
+            return {id(part) for part in walk_in_layers(node.value) if is_name(part, name)}
         if isinstance(node, ast.Call):
             call = called_by_name(node)
             given = [each for each in all_given(call) if is_name(each, name)]
@@ -157,8 +178,10 @@ class MaskUses:
                     self._given(callee, parameter, LayerChoice())
                 if taken is not None:
                     return {id(each) for each in given}
-                for callee, known, owners in self._callees(function, call, own, layers):
-                    self.links.append(Link(function, call, callee, owners, bool(owners and known.owner)))
+                for callee, known, owners, only in self._callees(function, call, own, layers):
+                    same = isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call)
+                    one_class = bool(owners and known.owner)
+                    self.links.append(Link(function, call, callee, owners, one_class, same, only))
                     for parameter in _parameters_given(callee, call, name, len(given)):
                         self._given(callee, parameter, known)
             return {id(each) for each in given}
@@ -203,38 +226,94 @@ class MaskUses:
             left, right = test.left, test.comparators[0]
             if isinstance(left, ast.Attribute) and isinstance(left.value, ast.Name) and isinstance(right, ast.Constant):
                 found = {left.value.id: LayerChoice(attribute=left.attr, value=repr(right.value))}
+            elif isinstance(left, ast.Subscript) and isinstance(right, ast.Constant):
+                found = self._listed_kind(function, left, right)
         return found if all(len(bindings(function, name)) == 1 for name in found) else {}
+
+    def _listed_kind(self, function: Definition, listed: ast.Subscript, kind: ast.Constant) -> dict[str, LayerChoice]:
+        """What `self.kinds[i] == "mamba"` says about layer number `i`, where layers ask for their own kind alike."""
+        kinds = dotted(listed.value) or ""
+        loops = [each for each in walk_scope(function.node) if isinstance(each, ast.For)]
+        numbered = [each for each in loops if is_numbered(each, listed.slice)]
+        if len(numbered) != 1 or not kinds.startswith("self.") or len(bindings(function, "self")):
+            return {}
+        number, layer = named_by(numbered[0])
+        layers = iterated(numbered[0], layer)
+        if len(bindings(function, number)) != 1 or layers is None:
+            return {}
+        asked = {
+            part.left.attr
+            for owner in self._elements(function, layer)
+            for part in walk_scope(self._method(owner, "forward", exact=True).node)
+            if isinstance(part, ast.Compare) and isinstance(part.left, ast.Attribute)
+            if is_attribute(part.left, "self") and same(part.comparators[0], kind)
+        }
+        if len(asked) == 1:
+            attribute = asked.pop()
+            question = f'getattr({{0}}, "{attribute}", None) == kind'
+            self.agreements[question, "", dotted(layers) or "", kinds] = None
+            return {layer: LayerChoice(attribute=attribute, value=repr(kind.value))}
+        owner = self._made_for(function, layers, kind)
+        if asked or owner is None:
+            return {}
+        self.agreements[f"type({{0}}) is {owner}", f'"{kind.value!s}"', dotted(layers) or "", kinds] = None
+        return {layer: LayerChoice(owner=owner)}
+
+    def _made_for(self, function: Definition, layers: ast.expr, kind: ast.Constant) -> str | None:
+        """The class of `[Scan(n) if kinds[n] == "mamba" else Attention(n) for n in ...]` that is made for a kind."""
+        made = self.calls.constructions(function.owner, layers.attr) if isinstance(layers, ast.Attribute) else []
+        listed = made[0].args[0] if len(made) == 1 and len(made[0].args) == 1 else None
+        chosen = listed.elt if isinstance(listed, (ast.ListComp, ast.GeneratorExp)) else None
+        test = chosen.test if isinstance(chosen, ast.IfExp) else None
+        if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
+            return None
+        assert isinstance(chosen, ast.IfExp)
+        alike = same(test.comparators[0], kind)
+        called = chosen.body.func if alike and isinstance(chosen.body, ast.Call) else None
+        return called.id if isinstance(called, ast.Name) else None
 
     def _callees(
         self, function: Definition, call: ast.Call, own: LayerChoice, layers: Mapping[str, LayerChoice]
-    ) -> Iterator[tuple[Definition, LayerChoice, tuple[str, ...]]]:
-        """The functions that a call may run, with what is known of their layer, and with all classes it may have."""
+    ) -> Iterator[tuple[Definition, LayerChoice, tuple[str, ...], tuple[str, str]]]:
+        """The functions that a call may run, with what is known of their layer, and with all classes it may have.
+
+        The last are an attribute of the caller's instance and its value, where others may hold another layer.
+        """
         called = call.func
         if isinstance(called, ast.Name) and called.id in layers:
             chosen = layers[called.id]
             every = (chosen.owner,) if chosen.owner else tuple(self._elements(function, called.id))
             for owner in every:
-                yield self._method(owner, "forward"), chosen, every
+                yield self._method(owner, "forward"), chosen, every, _ANY
             return
         if is_attribute(called, "self"):
             if self.calls.method(function.owner, called.attr) is not None:
-                yield self._method(function.owner, called.attr), own, ()
+                yield self._method(function.owner, called.attr), own, (), _ANY
                 return
             made = sorted(set(classes_of(self.calls, function.owner, called.attr)))
+            one = (
+                None
+                if all(map(self.calls.class_named, made))
+                else class_for(self.calls, function.owner, called.attr, own)
+            )
+            if one is not None:
+                only = (own.attribute, own.value if '"' in own.value else own.value.replace("'", '"'))
+                yield self._method(one, "forward", exact=True), LayerChoice(), (one,), only
+                return
             if made and "..." not in made:
                 for owner in made:
-                    yield self._method(owner, "forward", exact=True), LayerChoice(), tuple(made)
+                    yield self._method(owner, "forward", exact=True), LayerChoice(), tuple(made), _ANY
                 return
         if isinstance(called, ast.Name) and len(bindings(function, called.id)) == 1:
             every = tuple(self._elements(function, called.id))
             for owner in every:
-                yield self._method(owner, "forward", exact=True), LayerChoice(), every
+                yield self._method(owner, "forward", exact=True), LayerChoice(), every, _ANY
             return
         outer = isinstance(called, ast.Name) and not _is_local(function, called.id)
         callee = self.calls.callee(function, call) if outer else None
         if callee is None:
             raise NotProven(f"cannot infer what `{short(call.func)}` in `{function.qualname}` does with the mask")
-        yield callee, LayerChoice(), ()
+        yield callee, LayerChoice(), (), _ANY
 
     def _method(self, owner: str, name: str, *, exact: bool = False) -> Definition:
         """A method of a class, if no other class replaces it; that does not matter where the class is `exact`."""
