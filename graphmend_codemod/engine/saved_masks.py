@@ -8,6 +8,7 @@ all of that, where a layer of torch may save a copy.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis.patterns import all_names
@@ -30,13 +31,14 @@ def saved(diagnostic: Diagnostic, rule: Rule, site: Site) -> Diagnostic:
     around = next((each.span for each in diagnostic.edit.replacements if _holds(each.span, statement)), statement)
     inside = [part for part in walk_scope(site.evaluator.scope.node) if _is_in(part, around)]
     own = {root(part) for part in inside if is_element(part)}
+    looped = any(isinstance(each, (ast.For, ast.AsyncFor, ast.While)) for each in site.place.parents)
     if contract.saves_inputs:
         here = any(_holds(each.span, statement) for each in diagnostic.edit.replacements)
         read = _read(inside) - own - {site.evaluator.scope.self_name} if here else set()
-        names = _sharing(site, {name for name in read if not site.value(ast.Name(name, ast.Load())).is_python}, around)
+        read = {name for name in read if not site.value(ast.Name(name, ast.Load())).is_python}
+        names = _sharing(site, read, sys.maxsize if looped else around.end_line)
     else:
         names = {name for name in all_names(site.place.statement) - own if _is_mask(site, name, texts)}
-    looped = any(isinstance(each, (ast.For, ast.AsyncFor, ast.While)) for each in site.place.parents)
     if looped:
         writes = written_in(walk_scope(site.evaluator.scope.node), skipped=around)
         written = next((part for part, name in writes if name in names), None)
@@ -64,13 +66,12 @@ def _read(parts: Sequence[ast.AST]) -> set[str]:
     return {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
 
 
-def _sharing(site: Site, names: set[str], around: Span) -> set[str]:
-    """These names, and those that assignments above make of them, or them of those: `v` for `v = x.view(-1)`."""
-    looped = any(isinstance(each, (ast.For, ast.AsyncFor, ast.While)) for each in site.place.parents)
+def _sharing(site: Site, names: set[str], last_line: int) -> set[str]:
+    """These names, and those that assignments up to a line make of them, or them of those: `v` for `v = x.view(-1)`."""
     pairs = [
         {target.id, root(part.value)}
         for part in walk_scope(site.evaluator.scope.node)
-        if isinstance(part, ast.Assign) and (looped or part.lineno <= around.end_line)
+        if isinstance(part, ast.Assign) and part.lineno <= last_line
         for target in part.targets
         if isinstance(target, ast.Name) and root(part.value)
     ]

@@ -80,7 +80,7 @@ def _statements_below(node: ast.AST, place: Span) -> Iterator[tuple[ast.stmt, bo
 
     In a `try` none does: its handlers and its end run after an exception, too.
     """
-    tried = isinstance(node, ast.Try)
+    tried = hasattr(node, "handlers")  # `except*` is a node of its own
     for block in _blocks(node):
         reached = [index for index, each in enumerate(block) if _overlaps(each, place)]
         if not reached:
@@ -120,41 +120,36 @@ def _after(statement: ast.Assign | ast.AnnAssign, leading: set[str], own: str | 
         for part in ast.walk(target)
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
     }
-    if statement.value is None or _source(statement.value) in leading:
+    if statement.value is None or _source(statement.value, leading) in leading:
         return leading | bound
     read = all_names(statement.value)
     apart = own not in read and read.isdisjoint(leading)
-    return leading - bound if apart or _is_fresh(statement.value) else leading
+    return leading - bound if apart or _is_fresh(statement.value, leading) else leading
 
 
 def _any_order(parts: Sequence[ast.AST], leading: set[str]) -> set[str]:
     """These names and those that assignments among these nodes make of them, in whatever order they run."""
-    pairs = [
-        (target.id, _source(part.value))
-        for part in parts
-        if isinstance(part, ast.Assign)
-        for target in part.targets
-        if isinstance(target, ast.Name)
-    ]
-    while more := {name for name, source in pairs if source in leading} - leading:
+    stores = [(part.targets, part.value) for part in parts if isinstance(part, ast.Assign)]
+    pairs = [(target.id, value) for targets, value in stores for target in targets if isinstance(target, ast.Name)]
+    while more := {name for name, value in pairs if _source(value, leading) in leading} - leading:
         leading = leading | more
     return leading
 
 
-def _source(value: ast.expr) -> str:
+def _source(value: ast.expr, leading: set[str]) -> str:
     """The name that leads to what may share memory with a value; an empty string where there is none."""
-    return "" if _is_fresh(value) else root(value)
+    return "" if _is_fresh(value, leading) else root(value)
 
 
-def _is_fresh(value: ast.expr) -> bool:
-    """True for what a method of a tensor or a function of torch makes anew, and for views of that: `x.clone()[0]`."""
+def _is_fresh(value: ast.expr, leading: set[str]) -> bool:
+    """True for what a method of a tensor to which a name leads makes anew, and for views of that: `x.clone()[0]`."""
     while isinstance(value, (ast.Call, ast.Subscript, ast.Attribute)):
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
             effect = aliasing.of_operator(last_name(value.func), value, value.func.value)
             if not effect.known:
                 return False
             if not effect.shares:
-                return root(value.func.value) != "self"
+                return root(value.func.value) in leading
             value = value.func
         elif isinstance(value, ast.Call):
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 
 import pytest
 
@@ -10,6 +11,7 @@ from graphmend_codemod.core.findings import Span
 from graphmend_codemod.engine.written_below import written_below
 from tests.tools.fixes import declined, fixed
 
+_SINCE_3_11 = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python parses `except*` since 3.11")
 _MODEL = """
 import torch
 import torch.nn.functional as F
@@ -48,6 +50,7 @@ class Model(nn.Module):
         "keep: torch.Tensor = keep.view(-1)\n        keep[0] = True",
         "keep = torch.narrow(keep, 0, 0, 2)\n        keep[0] = True",
         "keep = self.clone(keep)\n        keep[0] = True",
+        "keep = own.clone(keep)\n        keep[0] = True",
         "keep = self.made(keep.clone(), keep).view(-1)\n        keep[0] = True",
         "keep = made(keep.clone()).view(-1)\n        keep[0] = True",
     ],
@@ -64,7 +67,6 @@ def test_a_mask_that_is_written_below_is_not_saved_for_a_gradient(write: str) ->
         "print_ = keep",
         "keep = lengths > 1\n        keep[0] = True",
         "keep = keep.clone()\n        keep[0] = True",
-        "keep = torch.cat([keep])\n        keep[0] = True",
         "other = keep.new_zeros(keep.size()).bool()\n        other[0] = True",
     ],
 )
@@ -107,8 +109,9 @@ def test_what_runs_after_it_in_a_try_or_a_loop_counts(body: str, saved: bool) ->
         assert "torch.where(" in fixed(source)[0]
 
 
-def test_a_handler_may_run_after_part_of_its_body() -> None:
-    function = ast.parse("try:\n    y = x[m]\n    m = other\nexcept KeyError:\n    m[0] = 1")
+@pytest.mark.parametrize("word", ["except", pytest.param("except*", marks=_SINCE_3_11)])
+def test_a_handler_may_run_after_part_of_its_body(word: str) -> None:
+    function = ast.parse(f"try:\n    y = x[m]\n    m = other\n{word} KeyError:\n    m[0] = 1")
     found = written_below(function, Span(2, 4, 2, 12), {"m"}, None)
     assert found is not None
     assert ast.unparse(found) == "m[0]"

@@ -21,7 +21,7 @@ _COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 def plain_write(reads: MaskedReads, node: ast.stmt) -> list[str]:
     """The lines that do for all elements what a statement does under the mask; none where it does more than add.
 
-    `reads` has looked at the statement, and found that it writes nothing but rows and numbers.
+    `reads` has looked at the statement, and found that it writes rows and numbers alone.
     """
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
         target = node.targets[0]
