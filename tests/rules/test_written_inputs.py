@@ -27,6 +27,7 @@ JOINED = {
     "a function writes it that calls itself": ("y = x * scale.exp()", "halve_often(scale, 2)"),
     "read by a method": ("y = self.read(x)", "self.scale.mul_(0.5)"),
     "written by a method": ("y = x * self.scale.exp()", "self.update()"),
+    "a method writes it that calls itself": ("y = self.inner.read(x)", "self.inner.halve_often(2)"),
     "under another name": ("held = self.scale\n        y = x * held.exp()", "self.scale.add_(1.0)"),
     "written without gradients": (
         "y = x * self.scale.exp()",
@@ -122,6 +123,7 @@ APART = {
         "self.made = self.made.exp()\n        y = y + self.made",
     ),
     "a function reads it that calls itself": ("y = x * scale.exp()", "y = y + last(scale, 2)"),
+    "a method that calls itself writes nothing": ("y = self.inner.read(x)", "y = y + self.inner.last(scale, 2)"),
     "a tensor that a loop makes is written": (
         "made = scale\n        y = x * scale.exp()\n        made = y * 3.0\n"
         "        for each in self.counts:\n            made = made * 2.0",

@@ -25,6 +25,20 @@ def last(given, times):
 
 
 class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("kept", torch.tensor([2.0, 3.0, 4.0]))
+
+    def read(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.kept.exp()
+
+    def last(self, given, times):
+        return self.last(given, times - 1) if times else given.exp()
+
+    def halve_often(self, times):
+        self.kept.mul_(0.5)
+        return self.halve_often(times - 1) if times else times
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         {inner}
         return x

@@ -288,7 +288,7 @@ def recorded_statement(site: Site, statement: ast.stmt) -> Diagnostic | None:
         return Diagnostic(message, declined=f"by the recorded run: {why}", about=About.RECORDED_RUN)
     if found is None:
         return None
-    return Diagnostic(f"{message}; what it gives follows from {found[1]} recorded calls", edit=found[0])
+    return Diagnostic(f"{message}; what it gives follows from {found.calls} recorded calls", edit=found.edit)
 
 
 def _function(site: Site, each: Untraced) -> Diagnostic:

@@ -173,7 +173,7 @@ class ModuleMemory:
         def look() -> set[str]:
             return {name for name in self._written_at_start(function) if name.partition(".")[0] == root}
 
-        return self.remembered(f"written of {root}", function, look, {root})
+        return self.remembered(f"written of {root}", function, look, self._in_recursion({root}))
 
     def _effect(self, function: Definition, call: ast.Call) -> Effect:
         """What a call does with memory. A method that nothing is known of is taken for that of a tensor."""

@@ -5,17 +5,27 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.core.settings import SeenCalls
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.recorded.facts import KeptObject
+from graphmend_codemod.rules.proofs.outlining.recorded.makers import reads_lengths
 from graphmend_codemod.rules.proofs.outlining.recorded.moments import is_another, lines_of, seen
 from graphmend_codemod.rules.proofs.outlining.recorded.region import Region
 from graphmend_codemod.rules.proofs.outlining.recorded.text import edit as edit_of
 
 _FURTHER = 12
+
+
+class Operator(NamedTuple):
+    """Statements as one operator: the edit, the number of recorded calls, and where they start in their block."""
+
+    edit: Edit
+    calls: int
+    start: int
 
 
 def broke(site: Site, known: SeenCalls, statement: ast.stmt) -> bool:
@@ -24,8 +34,8 @@ def broke(site: Site, known: SeenCalls, statement: ast.stmt) -> bool:
     return lines is not None and any(lines[0] <= line <= lines[1] for line in (*known.broken, *known.called))
 
 
-def edit(site: Site, statement: ast.stmt) -> tuple[Edit, int] | None:
-    """The statement as one operator, with as many neighbours as it takes, and the number of recorded calls.
+def edit(site: Site, statement: ast.stmt) -> Operator | None:
+    """The statement as one operator, with as many neighbours as it takes.
 
     None where the run tells nothing of the statement, or where one inside of it is enough. NotProven otherwise.
     """
@@ -34,6 +44,34 @@ def edit(site: Site, statement: ast.stmt) -> tuple[Edit, int] | None:
         raise NotProven("the function is another one than in the recorded run; record it again")
     if known is None or not broke(site, known, statement):
         return None
+    return taking_in(site, statement) or _of(site, known, statement)
+
+
+def taking_in(site: Site, statement: ast.stmt) -> Operator | None:
+    """The operator of a statement behind this one that takes it in, for a size that this one makes of the data."""
+    known = seen(site)
+    if known is None or not site.place.blocks:
+        return None
+    body, position = site.place.blocks[-1]
+    for later in body[position + 1 : position + _FURTHER]:
+        there = site.at(later) if broke(site, known, later) else None
+        made = _of_later(there, known, later) if there is not None else None
+        if made is not None and made.start <= position:
+            return made
+    return None
+
+
+def _of_later(site: Site, known: SeenCalls, statement: ast.stmt) -> Operator | None:
+    def look() -> Operator | None:
+        try:
+            return _of(site, known, statement)
+        except NotProven:
+            return None
+
+    return site.remembered(f"recorded operator {site.without_gradients}", statement, look, anywhere=True)
+
+
+def _of(site: Site, known: SeenCalls, statement: ast.stmt) -> Operator | None:
     try:
         return _outermost(site, known, statement)
     except NotProven as why:
@@ -43,7 +81,7 @@ def edit(site: Site, statement: ast.stmt) -> tuple[Edit, int] | None:
         raise why.anew() from None
 
 
-def _outermost(site: Site, known: SeenCalls, statement: ast.stmt, *, alike: bool = False) -> tuple[Edit, int] | None:
+def _outermost(site: Site, known: SeenCalls, statement: ast.stmt, *, alike: bool = False) -> Operator | None:
     """The same from all calls, or from those that are `alike`; other calls break the graph as before then."""
     for each in _inside(statement):
         there = site.at(each) if broke(site, known, each) else None
@@ -73,22 +111,37 @@ def _around(site: Site, statement: ast.stmt) -> Iterator[ast.stmt]:
     yield from (each for each in parents if each is not site.evaluator.scope.node)
 
 
-def _grown(site: Site, known: SeenCalls, *, alike: bool = False) -> tuple[Edit, int]:
+def _grown(site: Site, known: SeenCalls, *, alike: bool = False) -> Operator:
+    """The statement with as many neighbours as it takes, and with those that make what it asks a size of."""
     body, position = site.place.blocks[-1]
     start, end = position, position + 1
+    found: Operator | None = None
     while True:
         try:
             region = Region(site, known, body[start:end], alike=alike)
             if not _broke_here(site, known, body[start:end]) and region.runs_layers():
                 raise NotProven("it calls what broke the graph, and runs layers")
-            return edit_of(region), len(region.seen)
+            edit, spelled = edit_of(region)
+            made = Operator(edit, len(region.seen), start)
+            if not reads_lengths(site, spelled):
+                return made
+            found = found or made  # what makes the length may be out of reach, or break the graph itself
+            if start == 0 or position - start >= _FURTHER:
+                return found
+            start -= 1
         except KeptObject as why:
             if why.before and start > 0 and position - start < _FURTHER:
                 start -= 1
             elif not why.before and end < len(body) and end - position < _FURTHER:
                 end += 1
+            elif found is not None:
+                return found
             else:
                 raise
+        except NotProven:
+            if found is None:
+                raise
+            return found
 
 
 def _broke_here(site: Site, known: SeenCalls, statements: Sequence[ast.stmt]) -> bool:

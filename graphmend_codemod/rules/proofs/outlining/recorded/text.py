@@ -23,11 +23,16 @@ _DTYPES = frozenset(
 )
 
 
-def edit(region: Region) -> Edit:
-    """The compile path in front of the statements. NotProven where the run does not tell what comes out."""
+def edit(region: Region) -> tuple[Edit, tuple[str, ...]]:
+    """The compile path in front of the statements, and what its conditions and the sizes of its results are made of.
+
+    NotProven where the run does not tell what comes out.
+    """
     site = region.site
     demand_torch(site)
-    return _Text(region).edit()
+    text = _Text(region)
+    made = text.edit()
+    return made, (*made.recorded, *text.promises)
 
 
 class _Text:
@@ -48,7 +53,7 @@ class _Text:
         objects = [each for each in region.given if each.kind == "object"]
         self._filled = [each.text for each in objects if all(fact[6] for fact in each.facts)]
         self._untrained = list(region.hold_nothing()) if self._gradient else []
-        self._promises = [self._promise(each) for each in self._results]
+        self.promises = [self._promise(each) for each in self._results]
 
     def _check_gradient(self) -> None:
         """NotProven where a result needed a gradient that nothing did which goes in: a function may hold parameters, or
@@ -146,9 +151,9 @@ class _Text:
         return "\n".join(lines)
 
     def _promised(self, given: Sequence[str]) -> str:
-        rows = [f"        {each}," for each in self._promises]
-        alone = f"    return [{', '.join(self._promises)}]"
-        short = len(self._promises) == 1 and len(alone) <= self._site.line_limit
+        rows = [f"        {each}," for each in self.promises]
+        alone = f"    return [{', '.join(self.promises)}]"
+        short = len(self.promises) == 1 and len(alone) <= self._site.line_limit
         return "\n".join(
             [
                 f"def {self._operator}_results({', '.join(given)}):",
