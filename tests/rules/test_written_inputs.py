@@ -85,6 +85,20 @@ JOINED = {
         "            if each == 0:\n                break\n            made = made * 2.0",
         "made.mul_(0.5)\n        y = y + made",
     ),
+    "a test that binds a name": (
+        "y = x\n        if (big := self.scale.exp()).sum() > 99.0:\n            forget(x)\n        y = y * big",
+        "self.scale.mul_(0.5)",
+    ),
+    "a test below what is written": ("self.scale.mul_(0.5)", "y = x * self.asked()"),
+    "each of a list": (
+        "y = x\n        for each in self.listed:\n            y = y * each.exp()",
+        "self.listed[0].mul_(0.5)",
+    ),
+    "less something": ("y = x * self.scale.exp()", "self.scale -= 1.0 + x.shape[0]"),
+    "more than a size": ("y = x * self.given.exp()", "self.given += x.shape[0] + x.sum()"),
+    "at a place": ("y = x * self.given.exp()", "self.given[x.shape[0] - 1 :] = 0.5"),
+    "at a mask": ("y = x * self.given.exp()", "self.given[x - 1.0 > 0.0] = 0.5"),
+    "at a computed place": ("y = x * self.given.exp()", "self.given[self.given.last + 1] = 0.5"),
     "running statistics": (
         "y = x * self.scale.exp()",
         "nn.functional.batch_norm(x.expand(2, 3), self.scale, self.scale + 1, None, None, True)",
@@ -106,6 +120,11 @@ def test_what_joins_a_read_with_a_write_below_is_for_code_without_gradients(abov
     assert "not torch.is_grad_enabled()" in after
 
 
+def test_what_the_select_itself_asks_is_read() -> None:
+    after, _ = fixed(_source("y = x", "self.scale.mul_(0.5)", "if self.scale.sum() > 0:\n            x = x * 2.0"))
+    assert "not torch.is_grad_enabled()" in after
+
+
 APART = {
     "nothing is written": ("y = x * self.scale.exp()", "y = y + self.scale"),
     "written above, and read by that alone": ("self.scale.mul_(0.5)", "y = x * scale"),
@@ -115,6 +134,15 @@ APART = {
     "only its shape is read": ("y = x * scale.shape[0]", "scale.mul_(0.5)"),
     "a number is counted": ("self.calls = 1\n        y = x * self.calls", "self.calls += 1"),
     "none of its elements are written": ("y = x * self.scale.exp()", "self.scale.detach_().requires_grad_(False)"),
+    "a number counts sizes": ("y = x * self.given", "self.given += x.shape[0] + len(x) * x.ndim"),
+    "a key of sizes": ("y = x * self.given.exp()", "self.given[x.shape[0]] = 1.0"),
+    "a key of text": ("y = x * self.given.exp()", 'self.given[f"{x.dim()}"] = 1.0'),
+    "a key of two texts": ("y = x * self.given.exp()", 'self.given["a" + str(x.dim())] = 1.0'),
+    "a test reads it": ("y = x\n        if self.scale.sum() > 99.0:\n            forget(x)", "self.scale.mul_(0.5)"),
+    "a loop goes through them": (
+        "y = x\n        for each in self.listed:\n            y = y * each.shape[0]",
+        "self.listed[0].mul_(0.5)",
+    ),
     "numbers of a list are counted": ("y = x * self.counts[0]", "self.counts[0] += 1"),
     "a number in a list": ("y = x * self.counts[0]", "self.counts[0] = 2"),
     "a layer of statistics": ("y = x * scale.exp()", "y = y + self.batch_norm(scale)"),

@@ -11,6 +11,13 @@ from torch import nn
 logger = logging.getLogger(__name__)
 
 
+kept = []
+
+
+def forget(given):
+    kept.append(given)
+
+
 def halve(given):
     given.mul_(0.5)
 
@@ -45,14 +52,18 @@ class Inner(nn.Module):
 
 
 class Model(nn.Module):
-    def __init__(self):
+    def __init__(self, given=None):
         super().__init__()
         self.inner = Inner()
         self.register_buffer("scale", torch.tensor([2.0, 3.0, 4.0]))
         self.listed = [self.scale]
         self.clip = nn.Hardtanh(-1.5, 1.5, True)
         self.counts = [0]
+        self.given = given
         self.batch_norm = nn.Identity()
+
+    def asked(self) -> float:
+        return 2.0 if self.scale.sum() > 9.0 else 1.0
 
     def read(self, x: torch.Tensor) -> torch.Tensor:
         return x * self.scale.exp()

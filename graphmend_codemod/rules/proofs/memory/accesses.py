@@ -35,6 +35,14 @@ def is_part(node: ast.AST | None) -> bool:
     return node.func.attr.endswith("_") and (some or dotted(node.func.value) is None)
 
 
+def is_tested(access: Access) -> bool:
+    """True for what the test of an `if`, `while` or `assert` reads, and binds to no name."""
+    if access.call is not None or not isinstance(access.statement, (ast.If, ast.While, ast.Assert)):
+        return False
+    test = [*ast.walk(access.statement.test)]
+    return any(part is access.part for part in test) and not any(isinstance(part, ast.NamedExpr) for part in test)
+
+
 def given_on(
     function: Definition, read: Sequence[Access], written: Sequence[Access]
 ) -> Iterator[tuple[Access, Access]]:

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.callgraph import Definition
-from graphmend_codemod.analysis.patterns import comprehended, is_attribute, is_name, written_integer
+from graphmend_codemod.analysis.patterns import comprehended, is_attribute, is_name, is_size, written_integer
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.rules.proofs.memory import handed_functions
 from graphmend_codemod.rules.proofs.memory.given_writes import (
@@ -162,13 +162,12 @@ class CertainMemory(ModuleMemory):
     def _is_tensor_written(self, function: Definition, node: ast.AST) -> bool:
         """False for numbers that are counted up, and for what is put into lists and dicts."""
         if isinstance(node, ast.AugAssign):
-            number = isinstance(node.value, ast.Constant) or not isinstance(node.op, _OPERATORS)
+            number = _is_counted(node.value) or not isinstance(node.op, _OPERATORS)
             place = isinstance(node.target, ast.Subscript) and not self._is_tensor_written(function, node.target)
             python = self.site.value(node.target).is_python or number or place
             return self._is_tensor(function, node.target) or not python
         if isinstance(node, ast.Subscript):
-            named = isinstance(node.slice, (ast.Name, ast.Attribute, ast.Constant))
-            place = named or written_integer(node.slice) is not None
+            place = _is_place(node.slice) or written_integer(node.slice) is not None
             return not place or self._is_tensor(function, node.value) or self.site.value(node.slice).is_tensor
         return True
 
@@ -177,6 +176,26 @@ class CertainMemory(ModuleMemory):
         held = held_name(node) or ""
         buffer = node.attr if is_attribute(node, "self") else held.removeprefix("self.")
         return self.site.value(node).is_tensor or held == ANY_BUFFER or buffer in self._buffers(function)
+
+
+def _is_counted(node: ast.expr) -> bool:
+    """True for constants, sizes and numbers of elements, and what is computed of these."""
+    if isinstance(node, ast.BinOp):
+        return _is_counted(node.left) and _is_counted(node.right)
+    counted = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len"
+    ranks = isinstance(node, ast.Attribute) and node.attr == "ndim"
+    return isinstance(node, ast.Constant) or counted or ranks or is_size(node)
+
+
+def _is_place(node: ast.expr) -> bool:
+    """True for one place of a list, or one key of a dict: a name, a size, a text."""
+    if isinstance(node, ast.BinOp):  # `prefix + "weight"`
+        return isinstance(node.op, ast.Add) and any(map(_is_text, (node.left, node.right)))
+    return isinstance(node, (ast.Name, ast.Attribute, ast.Constant)) or _is_text(node) or is_size(node)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def method_by_name(call: ast.Call) -> ast.Call | None:

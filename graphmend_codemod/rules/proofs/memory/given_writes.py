@@ -148,6 +148,8 @@ def elements_read(node: ast.AST) -> Iterator[ast.expr]:
     left_out: list[ast.AST] = []
     if isinstance(node, (ast.Assign, ast.Return)):
         left_out = [node.value] if node.value is not None and dotted(node.value) is not None else []
+    elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
+        left_out = [node.iter] if dotted(node.iter) is not None else []  # each round reads its own part by another name
     elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
         left_out = [node.value]
     elif isinstance(node, ast.Attribute) and node.attr in aliasing.WITHOUT_MEMORY:

@@ -31,6 +31,7 @@ from graphmend_codemod.rules.proofs.memory.accesses import (
     is_made_anew,
     is_of_its_round,
     is_part,
+    is_tested,
     loops_of,
     names_of,
     under_clone,
@@ -206,9 +207,11 @@ class _Joined:
         return [each for each in self._before(function, at) if binds or id(each.statement) not in inside]
 
     def _before(self, function: Definition, at: ast.stmt) -> list[Access]:
-        """What is read above the end of a statement, or in a loop around it."""
+        """What is read above the end of a statement, or in a loop around it; not by the tests above it."""
         loops, last = self._loops_around(function, at), at.end_lineno or 0
         found = [each for each in self._read_in(function) if each.line <= last or is_in(loops, each.line)]
+        # A graph ends where Python asks for the value of a tensor, and no gradient goes through the answer.
+        found = [each for each in found if each.line >= at.lineno or not is_tested(each)]
         return self._run_with(function, at, found)
 
     def _after(self, function: Definition, at: ast.stmt, first: int) -> list[Access]:
