@@ -37,6 +37,7 @@ _COSTLY = frozenset(
 _ANY_DTYPE = (torch_api.SAME_ANY_DTYPE - {"positive", "nan_to_num"}) | frozenset(
     {"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "any", "all"}
     | {"transpose", "swapaxes", "swapdims", "unsqueeze", "squeeze", "flatten", "expand", "expand_as"}
+    | {"permute", "movedim", "moveaxis", "view", "view_as", "reshape", "reshape_as", "repeat", "tile", "unflatten"}
 )
 
 

@@ -65,12 +65,13 @@ def _lines(selection: Selection, facts: Facts, depth: int) -> list[str | Origina
         parts += [site.original(item.statement, depth - 1), newline]
     chain = [arm.condition for arm in selection.arms if arm.condition is not None]
     texts = [condition.choice for condition in chain]
-    names = selection.names
-    if len(names) > 1 or facts.cut:
+    names, tested = selection.names, list[str | Original]()
+    if len(names) > 1 or facts.cut or selection.tests_again:
         for position, text in enumerate(texts):
             name = site.free_name("condition" if len(texts) == 1 else f"condition_{position + 1}")
-            parts += [f"{name} = {text}", newline]
+            tested += [f"{name} = {text}", newline]
             texts[position] = name
+    parts = [*tested, *parts] if selection.tests_again else [*parts, *tested]
     for name in names:
         values = values_of(selection, facts, name, texts)
         parts += [where(site, f"{name} = ", texts, values, depth), newline]

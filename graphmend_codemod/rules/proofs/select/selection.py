@@ -14,6 +14,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.narrowing import evidence, narrow
+from graphmend_codemod.analysis.patterns import all_names
 from graphmend_codemod.analysis.values import UNKNOWN
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -153,6 +154,7 @@ class Selection:
                 rest = [later.statement for later in arm.assignments[position + 1 :]]
                 if item.name in names and reads_before_writing(rest, item.name):
                     raise NotProven(f"later statements of the branch read `{item.name}`")
+        self.names = self._in_order()
         temporaries = self.temporaries
         counts = [item.name for item in temporaries]
         for item in temporaries:
@@ -164,6 +166,33 @@ class Selection:
                 if item not in arm.assignments
             ):
                 raise NotProven(f"`{item.name}` is used in several branches")
+
+    def _in_order(self) -> tuple[str, ...]:
+        """The names in an order in which each is selected above a name that a branch binds after it read it.
+
+        NotProven where there is none: `a = b` and then `b = 1` in one branch, `b = a` and then `a = 1` in the other.
+        """
+        above: dict[str, set[str]] = {name: set() for name in self.names}
+        for arm in self.arms:
+            for position, item in enumerate(arm.assignments):
+                later = {each.name for each in arm.assignments[position + 1 :]} & above.keys()
+                for name in later & all_names(item.value) if item.name in above else ():
+                    above[name].add(item.name)
+        found: list[str] = []
+        while len(found) < len(above):
+            ready = next((name for name in self.names if name not in found and above[name] <= {*found}), None)
+            if ready is None:
+                left = " and ".join(f"`{name}`" for name in self.names if name not in found)
+                raise NotProven(f"the branches compute {left} of each other")
+            found.append(ready)
+        return tuple(found)
+
+    @property
+    def tests_again(self) -> bool:
+        """True where a test reads what a branch binds for itself: then the tests come first."""
+        tests = [part for arm in self.arms if arm.condition for part in arm.condition.tensors]
+        tested = {name for test in tests for name in all_names(test)}
+        return not tested.isdisjoint(item.name for item in self.temporaries)
 
     def value_of(self, arm: Branch, name: str) -> ast.expr:
         """What `name` is after `arm`."""
