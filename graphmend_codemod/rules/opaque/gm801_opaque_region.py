@@ -106,7 +106,9 @@ left alone, and so are those that read an instance, an object or a variable of t
 earlier in the same graph, under a condition that no recorded call met; an object that is another one at each call, for
 which the graph would be compiled each time; and dictionaries and sets. Statements behind one are taken in, twelve at
 most with it, where it gives an object or a flag that no graph holds; none of them is compiled. A list that a loop fills
-is taken in with what makes it and what joins it (`parts = []`, `torch.cat(parts)`).
+is taken in with what makes it and what joins it (`parts = []`, `torch.cat(parts)`). Where the header or a size would
+read a length that only the data tells (`places = mask.nonzero()`), the statements down from the one that makes it are
+one operator, if that does away with the length; a call that finds another number of places may raise an error then.
 
 **Recurrent layers.** `self.lstm(x)` and `self.lstm.num_layers` get a compile path, in which an operator runs the layer
 on what it is given, with its parameters as inputs. Compiled graphs hold these parameters themselves: after one is
