@@ -28,6 +28,7 @@ JOINED = {
     "read by a method": ("y = self.read(x)", "self.scale.mul_(0.5)"),
     "written by a method": ("y = x * self.scale.exp()", "self.update()"),
     "a method writes it that calls itself": ("y = self.inner.read(x)", "self.inner.halve_often(2)"),
+    "a method of a tree writes it": ("y = self.tree.read(x)", "self.tree.halve()"),
     "under another name": ("held = self.scale\n        y = x * held.exp()", "self.scale.add_(1.0)"),
     "written without gradients": (
         "y = x * self.scale.exp()",

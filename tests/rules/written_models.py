@@ -46,6 +46,20 @@ class Inner(nn.Module):
         self.kept.mul_(0.5)
         return self.halve_often(times - 1) if times else times
 
+
+class Tree(nn.Module):
+    def __init__(self, deep=2):
+        super().__init__()
+        self.register_buffer("kept", torch.tensor([2.0, 3.0, 4.0]))
+        self.below = Tree(deep - 1) if deep else None
+
+    def read(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.kept.exp()
+
+    def halve(self):
+        self.kept.mul_(0.5)
+        return self.below.halve() if self.below is not None else None
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         {inner}
         return x
@@ -55,6 +69,7 @@ class Model(nn.Module):
     def __init__(self, given=None):
         super().__init__()
         self.inner = Inner()
+        self.tree = Tree()
         self.register_buffer("scale", torch.tensor([2.0, 3.0, 4.0]))
         self.listed = [self.scale]
         self.clip = nn.Hardtanh(-1.5, 1.5, True)

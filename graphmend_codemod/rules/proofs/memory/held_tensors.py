@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import dotted
@@ -11,6 +12,7 @@ ANY_BUFFER = "self.?buffer"
 """Stands for all buffers of the instance: which of them is meant, no name tells."""
 _TABLES = frozenset({"_buffers", "_parameters", "_modules"})
 _LOOK_UP = frozenset({"get_buffer", "get_parameter", "get_submodule"})
+_DEEPEST = 4
 
 
 def held_name(node: ast.AST) -> str | None:
@@ -56,3 +58,9 @@ def _table(node: ast.AST) -> str | None:
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value in _TABLES:
         return _table(node.value)
     return None
+
+
+def led_from(root: str, names: Iterable[str]) -> set[str]:
+    """The names that lead from `root`, as deep as `self.below.below.scale`: what holds itself has no end of them."""
+    parts = (name.split(".")[:_DEEPEST] for name in names)
+    return {".".join(each) for each in parts if each[0] == root}

@@ -18,6 +18,7 @@ from graphmend_codemod.analysis.scope import SCOPES, dotted, parameter_names, wa
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import layers_called
+from graphmend_codemod.rules.proofs.memory.held_tensors import led_from
 from graphmend_codemod.rules.proofs.memory.instance_writes import own_name, spelled_out, written_of_instance
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 from graphmend_codemod.rules.proofs.memory.stores import (
@@ -169,11 +170,8 @@ class ModuleMemory:
 
     def written_of(self, function: Definition, root: str = "self") -> set[str]:
         """`self.x` for each attribute of a parameter into whose tensor a function may write, `self` for any."""
-
-        def look() -> set[str]:
-            return {name for name in self._written_at_start(function) if name.partition(".")[0] == root}
-
-        return self.remembered(f"written of {root}", function, look, self._in_recursion({root}))
+        question, meanwhile = f"written of {root}", self._in_recursion({root})
+        return self.remembered(question, function, lambda: led_from(root, self._written_at_start(function)), meanwhile)
 
     def _effect(self, function: Definition, call: ast.Call) -> Effect:
         """What a call does with memory. A method that nothing is known of is taken for that of a tensor."""
