@@ -147,9 +147,18 @@ class Site(SiteText):
         return self.evaluator.resolve(node, self.place.env)
 
     def resolve_global(self, node: ast.expr) -> str | None:
-        """The qualified name of what `node` spells at the top level of the module; None where there is none."""
+        """The qualified name of what `node` spells at the top level of the module; None where there is none.
+
+        `node` may stand in any function of the file. What such a function binds itself has no name there.
+        """
         name = dotted(node)
-        return self.evaluator.scope.resolve_global(name) if name is not None else None
+        found = self.evaluator.scope.resolve_global(name) if name is not None else None
+        return None if found is None or self._is_local(node, name or "") else found
+
+    def _is_local(self, node: ast.expr, name: str) -> bool:
+        from graphmend_codemod.analysis.bound_names import is_bound_around  # a commit hook seldom asks
+
+        return is_bound_around(self.source.text, node, name.partition(".")[0])
 
     def operation(self, call: ast.Call) -> tuple[str, list[ast.expr]]:
         """The name of the function of torch that a call runs, or of a method, with the tensor first: `any`, `[x]`.

@@ -22,6 +22,8 @@ from graphmend_codemod.rules.framework.site import Site
 _CONSUMES = frozenset({"next", "map", "filter"})
 _LAZY = frozenset(f"builtins.{name}" for name in ("map", "filter", "iter", "zip", "enumerate", "reversed"))
 _ALWAYS_READ = frozenset("__class__ __name__ __qualname__ __dict__ __doc__ __module__ __version__".split())
+_FILLED_BY_READING = "collections.defaultdict"
+"""Takes up a key that somebody asks for."""
 _LOOKED_UP_BY = frozenset({"__getattr__", "__getattribute__"})
 _OPERATIONS = RETURNS_TENSOR | PYTHON_METHODS.keys() | PYTHON_RESULTS
 
@@ -94,6 +96,8 @@ def _is_loud_object(site: Site, node: ast.expr) -> bool:
     """
     made = site.value(node.value if isinstance(node, ast.Subscript) else node).instance_of
     facts = site.evaluator.scope.index.class_facts(made) if made is not None else None
+    if isinstance(node, ast.Subscript) and (made == _FILLED_BY_READING or _is_filled_by_reading(site, node.value)):
+        return True
     layer = facts is not None or str(made).startswith("torch.nn.")
     if layer and not isinstance(node, ast.Subscript) and site.evaluator.scope.index.is_loud("extra_repr"):
         return True  # a layer shows those that it holds
@@ -139,14 +143,22 @@ def _is_harmless(site: Site, node: ast.Call) -> bool:
 
 def _may_be_generator(site: Site, node: ast.expr) -> bool:
     """True for a name that holds what computes its elements when somebody asks for them."""
+    values = _values_of(site, node)
+    lazy = (isinstance(each, ast.Call) and site.resolve(each.func) in _LAZY for each in values)
+    return any(lazy) or any(isinstance(each, ast.GeneratorExp) for each in values)
+
+
+def _is_filled_by_reading(site: Site, node: ast.expr) -> bool:
+    values = _values_of(site, node)
+    return any(isinstance(each, ast.Call) and site.resolve(each.func) == _FILLED_BY_READING for each in values)
+
+
+def _values_of(site: Site, node: ast.expr) -> list[ast.expr]:
+    """What the function assigns to a name."""
     if not isinstance(node, ast.Name):
-        return False
-    for part in walk(site.evaluator.scope.node):
-        if isinstance(part, ast.Assign) and any(is_name(each, node.id) for each in part.targets):
-            lazy = isinstance(part.value, ast.Call) and site.resolve(part.value.func) in _LAZY
-            if lazy or isinstance(part.value, ast.GeneratorExp):
-                return True
-    return False
+        return []
+    stores = (part for part in walk(site.evaluator.scope.node) if isinstance(part, ast.Assign))
+    return [part.value for part in stores if any(is_name(each, node.id) for each in part.targets)]
 
 
 def _is_quiet_lookup(site: Site, node: ast.Call) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from graphmend_codemod.analysis.bound_names import is_bound_around
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.gradients import set_by_statement
 from graphmend_codemod.analysis.scope import dotted
@@ -45,7 +46,9 @@ class OtherFile:
     def resolve_global(self, node: ast.expr) -> str | None:
         """See `Site.resolve_global`."""
         name, scope = dotted(node), self.evaluator.scope
-        return scope.index.resolve(scope.module, name) if name is not None else None
+        if name is None or is_bound_around(self.source.text, node, name.partition(".")[0]):
+            return None
+        return scope.index.resolve(scope.module, name)
 
     def value(self, node: ast.expr) -> Value:
         """See `Site.value`."""
