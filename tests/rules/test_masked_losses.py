@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+import torch
 
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
@@ -153,3 +156,24 @@ def test_a_layer_of_another_kind_runs_the_original() -> None:
     assert 'self.l1.reduction == "mean"' in after
     assert _reasons(body.replace("self.l1(", "self.l2(")) == []
     assert "" not in _reasons(body.replace("* 2)", "* 2, None)"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "model.l1.register_forward_hook(lambda layer, given, loss: loss * given[0].shape[0])",
+        "model.l1.register_forward_pre_hook(lambda layer, given: (given[0] * 2, given[1]))",
+        "setattr(model.l1, 'forward', lambda first, second: first.sum() * second.shape[0])",
+    ],
+    ids=["hook", "hook before", "forward"],
+)
+def test_a_layer_of_a_loss_that_somebody_hooked_is_called_as_before(change: str) -> None:
+    after, _ = fixed(_source("loss = self.l1(logits[mask], logits[mask] * 2)"))
+    assert "torch.nn.functional.l1_loss" in after
+    names: dict[str, Any] = {}
+    exec(after, names)
+    model = names["Model"]()
+    exec(change, {"model": model})
+    given = torch.randn(2, 3), torch.zeros(2, dtype=torch.long), torch.tensor([True, False])
+    torch._dynamo.reset()
+    assert torch.equal(torch.compile(model, backend="eager")(*given), model(*given))

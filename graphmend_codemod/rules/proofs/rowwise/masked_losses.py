@@ -227,6 +227,8 @@ class MaskedLosses(MaskedReads):
             raise NotRowwise(str(why)) from why
         asked = [f"type({text}) is {self.site.torch}.nn.{layer}", f'{text}.reduction == "{kind}"']
         asked += [f"{text}.{each} is None" for each in _ABSENT.get(layer, ())]
+        # A hook, or a `forward` that somebody gave the instance, gets what the author's call gives it.
+        asked += [f"len({text}._forward_hooks) + len({text}._forward_pre_hooks) == 0", f'"forward" not in vars({text})']
         self.conditions.update(dict.fromkeys(asked))
         return kind, f"{text}.ignore_index"
 
