@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_literal, is_name, is_size, last_name, stores_name
-from graphmend_codemod.analysis.scope import children, parents_in, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import parents_in, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import two_paths
@@ -23,6 +23,8 @@ _TAKES_SIZES = frozenset(
     """view reshape expand repeat new_zeros new_ones new_empty new_full zeros ones empty full arange narrow
     unflatten as_strided range""".split()
 )
+_KEEPS_INTEGERS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
+_HANDS_ON = (ast.Tuple, ast.List, ast.keyword, ast.UnaryOp, ast.Compare, ast.BoolOp)
 
 
 def divisions(site: Site, node: ast.expr) -> list[ast.Call]:
@@ -112,16 +114,34 @@ def _is_size(call: ast.Call, parents: dict[int, ast.AST], statement: ast.Assign)
 
 
 def _demand_number(site: Site, name: str) -> None:
-    """NotProven when something is asked of `name`, or done with it, that an integer has another answer for."""
+    """NotProven where `name` goes anywhere that an integer would be told from a tensor of one."""
     function = site.evaluator.scope.node
-    for parent in [function, *walk_scope(function)]:
-        for part in children(parent):
-            if not is_name(part, name) or not isinstance(part.ctx, ast.Load):
-                continue
-            called = parent.func if isinstance(parent, ast.Call) else None
-            known = called is None or getattr(called, "attr", getattr(called, "id", "")) in _TAKES_SIZES
-            if isinstance(parent, ast.Attribute) or not known:
-                raise NotProven(f"`{speculation.short(parent)}` may need a Tensor")
+    parents = parents_in(function)
+    for part in walk(function):
+        if is_name(part, name) and isinstance(part.ctx, ast.Load) and not _is_read_as_number(site, part, parents):
+            read = parents[id(part)]
+            raise NotProven(f"`{speculation.short(read)}` may need a Tensor")
+
+
+def _is_read_as_number(site: Site, node: ast.AST, parents: dict[int, ast.AST]) -> bool:
+    """True for a size, a bound, a test, and for what is computed with a tensor.
+
+    What is computed with other numbers is one itself, but for a quotient: that of tensors has fewer digits.
+    """
+    while True:
+        inner, node = node, parents[id(node)]
+        if isinstance(node, ast.Call):
+            return last_name(node.func) in _TAKES_SIZES and inner is not node.func
+        if isinstance(node, ast.BinOp):
+            other = node.right if node.left is inner else node.left
+            if site.value(other).is_tensor:
+                return isinstance(node.op, (*_KEEPS_INTEGERS, ast.Div))
+            if not isinstance(node.op, _KEEPS_INTEGERS):
+                return False
+        elif isinstance(node, (ast.Slice, ast.Subscript)):
+            return inner is not getattr(node, "value", None)
+        elif not isinstance(node, _HANDS_ON):
+            return isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)) and inner is node.test
 
 
 # Sizes that a function asserts to be multiples of something, and how the compiler is told
