@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_literal, is_name, is_size, last_name, stores_name
-from graphmend_codemod.analysis.scope import parents_in, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import parents_in, walk, walk_in_layers
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import two_paths

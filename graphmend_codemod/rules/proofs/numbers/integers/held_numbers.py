@@ -216,7 +216,9 @@ class HeldNumbers:
         sized = self.site.resolve(made.func) in TYPED  # of a shape, it would make one of that shape
         asks = f"type({text}) in (list, tuple)" if sized else f"isinstance({text}, (list, tuple))"
         sure = self._is_shape(given) and not sized
-        asked = () if sure or once else (asks,)
+        typed = sized or any(word.arg == "dtype" for word in made.keywords)
+        some = () if typed else (f"len({text}) > 0",)  # of no sizes, torch makes a floating tensor
+        asked = some if sure else () if once else (asks,)
         if depth == 2:
             asked = (*asked, f"all(isinstance(row, (list, tuple)) for row in {text})")
             return Held(f"[tuple(row) for row in {text}]", 2, sure=False, asked=asked, once=once)

@@ -32,12 +32,13 @@ def _nonzero_fake(x):
 _FOUND = '''
 def _nonzero_in_graph(x):
     """`x.nonzero()` in a form that torch.compile keeps in one graph, if it is a tensor."""
-    return _nonzero_as_operator(x) if isinstance(x, {torch}.Tensor) else x.nonzero()
+    return _nonzero_as_operator(x) if type(x) in ({torch}.Tensor, {torch}.nn.Parameter) else x.nonzero()
 '''
 _PLACES = '''
 def _places_in_graph(mask):
     """The indices that a boolean mask stands for, in a form that torch.compile keeps in one graph."""
-    if not isinstance(mask, {torch}.Tensor) or mask.dtype not in ({torch}.bool, {torch}.uint8) or mask.dim() == 0:
+    plain = type(mask) in ({torch}.Tensor, {torch}.nn.Parameter)
+    if not plain or mask.dtype not in ({torch}.bool, {torch}.uint8) or mask.dim() == 0:
         return (mask,)
     return _nonzero_as_operator(mask).unbind(1)
 '''
@@ -58,7 +59,7 @@ def _repeats_fake(repeats):
 _REPEATED = '''
 def _repeated_in_graph(x, repeats, dim=None):
     """`torch.repeat_interleave(x, repeats, dim)` in a form that torch.compile keeps in one graph."""
-    if not isinstance(repeats, {torch}.Tensor) or repeats.dim() > 1 or x.dim() == 0:
+    if type(repeats) not in ({torch}.Tensor, {torch}.nn.Parameter) or repeats.dim() > 1 or x.dim() == 0:
         return {torch}.repeat_interleave(x, repeats, dim)
     x, dim = (x.flatten(), 0) if dim is None else (x, dim)
     if repeats.dim() == 0 or (type(repeats.shape[0]) is int and repeats.shape[0] == 1):
@@ -94,7 +95,7 @@ def _unique_fake(x, sorted, inverse, counts, dim, consecutive):
 _UNIQUE_IN_GRAPH = '''
 def _unique_in_graph(x, sorted=True, return_inverse=False, return_counts=False, dim=None, consecutive=False):
     """`torch.unique(x)` in a form that torch.compile keeps in one graph. Eager mode has no gradient for it."""
-    plain = isinstance(x, {torch}.Tensor) and (dim is None or x.dim() > 0)
+    plain = type(x) in ({torch}.Tensor, {torch}.nn.Parameter) and (dim is None or x.dim() > 0)
     plain = plain and {torch}.autograd.forward_ad._current_level < 0  # nor a derivative ahead
     if not plain or ({torch}.is_grad_enabled() and x.requires_grad):
         asked = {{"return_inverse": return_inverse, "return_counts": return_counts, "dim": dim}}
@@ -129,7 +130,7 @@ def _bincount_fake(x, weights, minlength):
 _BINCOUNT_IN_GRAPH = '''
 def _bincount_in_graph(x, weights=None, minlength=0):
     """`torch.bincount(x)` in a form that torch.compile keeps in one graph. Eager mode has no gradient for it."""
-    plain = isinstance(x, {torch}.Tensor) and x.dim() == 1
+    plain = type(x) in ({torch}.Tensor, {torch}.nn.Parameter) and x.dim() == 1
     plain = plain and {torch}.autograd.forward_ad._current_level < 0  # nor a derivative ahead
     if not plain or ({torch}.is_grad_enabled() and weights is not None and weights.requires_grad):
         return {torch}.bincount(x, weights, minlength)
@@ -155,7 +156,7 @@ def _number_fake(x):
 _IN_GRAPH = '''
 def _number_in_graph(x):
     """`x.item()` of a whole number in a form that torch.compile keeps in one graph, and any other number as it is."""
-    if not isinstance(x, {torch}.Tensor):
+    if type(x) not in ({torch}.Tensor, {torch}.nn.Parameter):
         return x.item() if hasattr(x, "item") else x
     if x.dtype == {torch}.bool or x.is_floating_point() or x.is_complex() or x.numel() != 1:
         return x.item()
@@ -185,7 +186,7 @@ def _fraction_fake(x):
 _FRACTION_IN_GRAPH = '''
 def _fraction_in_graph(x):
     """`x.item()` in a form that torch.compile keeps in one graph, where it is a tensor of one real number."""
-    if not isinstance(x, {torch}.Tensor):
+    if type(x) not in ({torch}.Tensor, {torch}.nn.Parameter):
         return x.item() if hasattr(x, "item") else x
     if x.dtype == {torch}.bool or x.is_complex() or x.numel() != 1:
         return x.item()
@@ -198,7 +199,7 @@ def _fraction_in_graph(x):
 _INTEGER = '''
 def _integer_in_graph(x):
     """`int(x)` in a form that torch.compile keeps in one graph, where it is a tensor of one number."""
-    if not isinstance(x, {torch}.Tensor) or x.is_complex() or x.numel() != 1:
+    if type(x) not in ({torch}.Tensor, {torch}.nn.Parameter) or x.is_complex() or x.numel() != 1:
         return int(x)
     return _number_as_operator(x.detach())
 '''
@@ -211,7 +212,7 @@ def _masked_select_in_graph(x, mask):
 _LIST = '''
 def _numbers_in_graph(x):
     """`x.tolist()` of whole numbers in a form that torch.compile keeps in one graph."""
-    if not isinstance(x, {torch}.Tensor) or x.dim() != 1:
+    if type(x) not in ({torch}.Tensor, {torch}.nn.Parameter) or x.dim() != 1:
         return x.tolist()
     return [_number_in_graph(each) for each in x.unbind(0)]
 '''
