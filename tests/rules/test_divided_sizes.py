@@ -37,6 +37,9 @@ class Model(nn.Module):
         "return (lambda: (x, n))()",
         "return self.scaled(x, half=n)",
         "yield n",
+        "m = n - 1\nreturn x, m",
+        "size = (1, n)\nreturn x, size",
+        "size = [1, n]\nself.sizes[0] = size[1]\nreturn x",
     ],
 )
 def test_what_goes_elsewhere_stays_a_tensor(use: str) -> None:
@@ -56,6 +59,8 @@ def test_what_goes_elsewhere_stays_a_tensor(use: str) -> None:
         "return x / n",
         "return x * 2 if n > 1 and not n == 3 else x",
         "return sum(x[:, i] for i in range(-n, n))",
+        "size = (x.size(0), n + 1)\nreturn x.new_zeros(size)",
+        "size = [x.size(0), n]\nsize[1] = size[1] * 2 - 1\nreturn x.new_ones(size=size)",
     ],
 )
 def test_sizes_bounds_tests_and_factors_are_integers(use: str) -> None:

@@ -115,33 +115,59 @@ def _is_size(call: ast.Call, parents: dict[int, ast.AST], statement: ast.Assign)
 
 def _demand_number(site: Site, name: str) -> None:
     """NotProven where `name` goes anywhere that an integer would be told from a tensor of one."""
-    function = site.evaluator.scope.node
-    parents = parents_in(function)
-    for part in walk(function):
-        if is_name(part, name) and isinstance(part.ctx, ast.Load) and not _is_read_as_number(site, part, parents):
-            read = parents[id(part)]
-            raise NotProven(f"`{speculation.short(read)}` may need a Tensor")
+    reads = _NumberReads(site)
+    if not reads.are_numbers(name):
+        raise NotProven(f"`{speculation.short(reads.other)}` may need a Tensor")
 
 
-def _is_read_as_number(site: Site, node: ast.AST, parents: dict[int, ast.AST]) -> bool:
-    """True for a size, a bound, a test, and for what is computed with a tensor.
+class _NumberReads:
+    """What is done with names that hold an integer, or a list with one in it; `other` is what else was found."""
 
-    What is computed with other numbers is one itself, but for a quotient: that of tensors has fewer digits.
-    """
-    while True:
-        inner, node = node, parents[id(node)]
-        if isinstance(node, ast.Call):
-            return last_name(node.func) in _TAKES_SIZES and inner is not node.func
-        if isinstance(node, ast.BinOp):
-            other = node.right if node.left is inner else node.left
-            if site.value(other).is_tensor:
-                return isinstance(node.op, (*_KEEPS_INTEGERS, ast.Div))
-            if not isinstance(node.op, _KEEPS_INTEGERS):
+    def __init__(self, site: Site) -> None:
+        self.other: ast.AST = site.node
+        self._site, self._seen = site, set[str]()
+        self._function = site.evaluator.scope.node
+        self._parents = parents_in(self._function)
+
+    def are_numbers(self, name: str) -> bool:
+        """True where a name, and each that gets its value, is only read as a number."""
+        if name in self._seen:
+            return True
+        self._seen.add(name)
+        for part in walk(self._function):
+            if is_name(part, name) and isinstance(part.ctx, ast.Load) and not self._is_number(name, part):
+                self.other = self._parents[id(part)]
                 return False
-        elif isinstance(node, (ast.Slice, ast.Subscript)):
-            return inner is not getattr(node, "value", None)
-        elif not isinstance(node, _HANDS_ON):
-            return isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)) and inner is node.test
+        return True
+
+    def _is_number(self, name: str, node: ast.AST) -> bool:
+        """True for a size, a bound, a test, and for what is computed with a tensor.
+
+        What is computed with other numbers is one itself, but for a quotient: that of tensors has fewer digits.
+        """
+        while True:
+            inner, node = node, self._parents[id(node)]
+            if isinstance(node, ast.Call):
+                return last_name(node.func) in _TAKES_SIZES and inner is not node.func
+            if isinstance(node, ast.BinOp):
+                other = node.right if node.left is inner else node.left
+                if self._site.value(other).is_tensor:
+                    return isinstance(node.op, (*_KEEPS_INTEGERS, ast.Div))
+                if not isinstance(node.op, _KEEPS_INTEGERS):
+                    return False
+            elif isinstance(node, (ast.Slice, ast.Subscript)):
+                if inner is not getattr(node, "value", None) or isinstance(getattr(node, "ctx", None), ast.Store):
+                    return True
+            elif isinstance(node, ast.Assign):
+                return all(self._keeps(name, each) for each in node.targets)
+            elif not isinstance(node, _HANDS_ON):
+                return isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)) and inner is node.test
+
+    def _keeps(self, name: str, target: ast.expr) -> bool:
+        """True for `m = n` and `sizes[1] = sizes[1] - 1`, as far as what they bind is a number as well."""
+        if isinstance(target, ast.Subscript):
+            return is_name(target.value, name)
+        return isinstance(target, ast.Name) and self.are_numbers(target.id)
 
 
 # Sizes that a function asserts to be multiples of something, and how the compiler is told
