@@ -14,6 +14,7 @@ from graphmend_codemod.analysis.values import (
     FLOATING,
     NO_TENSOR,
     NONE,
+    UNKNOWN,
     Origin,
     Value,
     ValueKind,
@@ -136,9 +137,12 @@ def _classes(evaluator: Evaluator, given: Sequence[ast.expr], env: Env) -> list[
 
 
 def _become_no_tensor(key: str, env: Env) -> None:
-    """What only a hint calls a tensor is none here; what is known for certain stays, as no such arm runs then."""
+    """What nothing but perhaps a hint calls a tensor is none here; what is one for certain stays: no such arm runs.
+
+    Behind the arms, where a tensor comes from another one, it may still be one, as by a hint.
+    """
     value = env.get(key)
-    if value is not None and value.kind is ValueKind.TENSOR and value.hint:
+    if value is not None and ((value.kind is ValueKind.TENSOR and value.hint) or value == UNKNOWN):
         env[key] = NO_TENSOR
 
 

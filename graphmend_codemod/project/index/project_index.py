@@ -232,11 +232,15 @@ class ProjectIndex(Definitions):
             COUNT in function.returned,
             COMPUTES in function.returned and self._is_plain(module, function),
             LOUD in function.returned,
-            next((each for each in function.returned if each.startswith(CHECKS)), ""),
+            self._check(module, function),
             function_swallows(self, module, function),
             MAKES_LOGGER in function.returned,
             self._given(module, function),
         )
+
+    def _check(self, module: Module, function: FunctionSummary) -> str:
+        note = next((each for each in function.returned if each.startswith(CHECKS)), "")
+        return note if note and self._is_plain(module, function) else ""
 
     def _given(self, module: Module, function: FunctionSummary) -> str:
         note = next((each for each in function.returned if each.startswith(GIVES)), "")

@@ -281,9 +281,12 @@ def _is_shifted(node: ast.Call) -> bool:
 
 
 def asks_reduced(node: ast.expr) -> bool:
-    """True for the argument of `check(x.sum() == n)` and `check(torch.all(x > 0))`."""
+    """True for the argument of `check(x.sum() == n)`, `check(torch.all(x > 0))` and `check(any(x > 0))`."""
     if isinstance(node, ast.UnaryOp):
         node = node.operand
+    if isinstance(node, ast.Call) and type(node.func) is ast.Name and len(node.args) == 1:
+        name, given = node.func.id, node.args[0]
+        return asks_reduced(given) if name == "bool" else name in _ALL and type(given) is ast.Compare
     if isinstance(node, ast.Compare):
         sides = (node.left, node.comparators[0])
         return any(isinstance(each, ast.Call) and getattr(each.func, "attr", "") in EXTREMES for each in sides)

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.patterns import all_given, is_literal, size_asked
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.values import BOOL, ValueKind
-from graphmend_codemod.project.summary.check_functions import CHECKS, TORCH_CHECKS
+from graphmend_codemod.project.summary.check_functions import TORCH_CHECKS, CheckNote
 from graphmend_codemod.rules.framework.site import Site
 
 _SIGNS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
 
 class Checked(NamedTuple):
-    """What a call checks: `every` for all elements of a tensor, and only where `switch` is true."""
+    """What a call checks: `every` for all elements of a tensor, and only where all of `switches` are true.
+
+    `rest` is what else the call is given, which eager mode computes at each call.
+    """
 
     condition: ast.expr
     message: ast.expr | None
     every: bool = False
-    switch: str = ""
+    switches: tuple[str, ...] = ()
+    rest: tuple[ast.expr, ...] = ()
 
 
 class Counted(NamedTuple):
@@ -51,25 +56,47 @@ def checked(site: Site, call: ast.Call) -> Checked | None:
     given = {word.arg: word.value for word in call.keywords}
     if None in given:
         return None
-    if qualified in TORCH_CHECKS:
-        first, second = TORCH_CHECKS[qualified]
-        every, names, switch = "_all" in qualified, {first: "cond", second: "message"}, ""
-    else:
-        facts = site.evaluator.scope.index.function(qualified)
-        if facts is None or not facts.check:
-            return None
-        place, told, condition, message, kind, *rest = facts.check.removeprefix(CHECKS).split(" ")
-        first, second = int(place), int(told)
-        every, names, switch = kind == "all", {first: condition, second: message}, " ".join(rest)
-    found, said = (_argument(call, given, each, names.get(each, "")) for each in (first, second))
+    note = _torch_note(qualified) if qualified in TORCH_CHECKS else _note_of(site, qualified)
+    if note is None or not _raises(call, given, note):
+        return None
+    found = _argument(call, given, note.place, note.condition)
+    said = _argument(call, given, note.told, note.message)
     if found is None or isinstance(found, ast.Lambda):
         return None
-    if qualified in TORCH_CHECKS and not every and site.value(found).is_tensor:
+    if qualified in TORCH_CHECKS and not note.every and site.value(found).is_tensor:
         return None  # torch raises a TypeError, whatever the tensor holds
-    return Checked(found, said.body if isinstance(said, ast.Lambda) else said, every, switch)
+    switches = [note.switch] if note.switch else []
+    if note.probe:
+        asked = "False" if note.place == 0 else f"{note.condition}=False"
+        switches.append(f"not {site.text(call.func)}({asked}, {note.flag}=False)")
+    told = said.body if isinstance(said, ast.Lambda) else said
+    rest = tuple(each for each in all_given(call) if each is not found and not isinstance(each, ast.Lambda))
+    return Checked(found, told, note.every, tuple(switches), rest)
 
 
-def _argument(call: ast.Call, given: dict[str | None, ast.expr], place: int, name: str) -> ast.expr | None:
+def _torch_note(qualified: str) -> CheckNote:
+    place, told = TORCH_CHECKS[qualified]
+    return CheckNote(place, told, "cond", "message", "_all" in qualified, "", -1, False, "")
+
+
+def _note_of(site: Site, qualified: str) -> CheckNote | None:
+    """What is known of a function of the project, None where another may be put into its place."""
+    index = site.evaluator.scope.index
+    facts = index.function(qualified)
+    if facts is None or not facts.check:
+        return None
+    name = qualified.rpartition(".")[2]
+    replaced = any(write.receiver and write.receiver != "self" for _, write in index.writers(name))
+    return None if replaced else CheckNote.read(facts.check)
+
+
+def _raises(call: ast.Call, given: Mapping[str | None, ast.expr], note: CheckNote) -> bool:
+    """False where the call may want an answer in the place of an exception."""
+    asked = _argument(call, given, note.flag_place, note.flag) if note.flag else None
+    return asked is None or (isinstance(asked, ast.Constant) and asked.value is True)
+
+
+def _argument(call: ast.Call, given: Mapping[str | None, ast.expr], place: int, name: str) -> ast.expr | None:
     if 0 <= place < len(call.args):
         return call.args[place]
     return given.get(name)

@@ -63,6 +63,7 @@ from graphmend_codemod.rules.proofs.conditions.condition import (
 from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
 from graphmend_codemod.rules.proofs.conditions.trace_time_conditions import asked_of_bytes, tensor_checks
 from graphmend_codemod.rules.proofs.exceptions import caught_above, message_of, swallowing
+from graphmend_codemod.rules.proofs.logging.argument_effects import effect_of
 from graphmend_codemod.rules.proofs.logging.log_calls import find_log_call, why_it_is_read
 from graphmend_codemod.rules.proofs.logging.log_guard import effect, without_messages
 from graphmend_codemod.rules.proofs.untraced import places as untraced
@@ -160,6 +161,7 @@ def checking_call(site: Site, node: ast.Expr) -> Diagnostic | None:
     message = f"data-dependent check: `{speculation.short(node.value)}`"
     early = fails_early(asked.condition, ast.And)
     reason = counts.impure or _place_is_bad(site) if counts is not None else _why_not(site, condition, early)  # type: ignore[arg-type]
+    reason = reason or _argument_acts(site, asked)
     if (settled := _without_check(site, node, message, reason)) is not None and reason is not None:
         return settled
     try:
@@ -169,14 +171,21 @@ def checking_call(site: Site, node: ast.Expr) -> Diagnostic | None:
         return Diagnostic(message, declined=str(why))
     if settled is not None:
         return settled
-    if asked.switch:
-        facts.append(asked.switch)
-    if asked.switch and site.evaluator.scope.is_local("os"):
+    facts += asked.switches
+    by_environment = any("os." in each for each in asked.switches)
+    if by_environment and site.evaluator.scope.is_local("os"):
         return Diagnostic(message, declined=name_taken("os"))
-    imports = (*site.imports, *(("os",) if asked.switch and site.evaluator.scope.resolve_global("os") is None else ()))
+    missing = by_environment and site.evaluator.scope.resolve_global("os") is None
+    imports = (*site.imports, *(("os",) if missing else ()))
     lines = [DeviceCheck(site, text, said, name).at(1)]
     edit = two_paths(site, node, [site.compiling, *facts], lines, imports=imports, scriptable=True)
     return Diagnostic(message, edit=edit)
+
+
+def _argument_acts(site: Site, asked: checking_calls.Checked) -> str | None:
+    """Why what else the call is given may not be left out: eager mode computes it whether the check fails or not."""
+    found = next((effect for each in asked.rest if (effect := effect_of(site, each)) is not None), None)
+    return None if found is None else f"`{found}` in its arguments would not run under torch.compile"
 
 
 def _on_device(

@@ -17,6 +17,7 @@ from graphmend_codemod.rules.proofs.conditions.condition_parts import (
     OPPOSITES,
     Part,
     comparison_call,
+    elements_asked,
     has_one_element,
     is_registered,
     numbers_compared,
@@ -68,6 +69,8 @@ def reads_tensor(site: Site, node: ast.expr) -> bool:
     if isinstance(node, ast.Call) and comparison_call(site, node) is not None:
         return True
     inner = tested(site, node)
+    if isinstance(inner, ast.Call) and elements_asked(site, inner) is not None:
+        return True
     value = site.value(inner)
     if isinstance(inner, (ast.Name, ast.Attribute)) and value.kind is ValueKind.TENSOR:
         # `if output_attentions:` with a wrong annotation is common; a real tensor of several elements would raise.
@@ -156,7 +159,7 @@ def _part(site: Site, node: ast.expr, env: Env) -> Part:
         return _part(site, node.operand, env).inverted
     if isinstance(node, ast.BoolOp):
         return _connective(site, node, env)
-    call = comparison_call(site, node)
+    call = comparison_call(site, node) or elements_asked(site, unwrapped(site, node))
     if call is not None:
         return call
     if isinstance(node, ast.Compare) and len(node.ops) > 1:

@@ -50,6 +50,32 @@ class Part(NamedTuple):
         return self._replace(text=self.inverse, tight=tight, inverse=self.text)
 
 
+def elements_asked(site: Site, node: ast.expr) -> Part | None:
+    """`any(t)` and `all(t)`, for which Python asks the truth of each row of a tensor: each has to be one element."""
+    if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+        return None
+    called = site.resolve(node.func)
+    if called not in {"builtins.any", "builtins.all"} or not site.value(node.args[0]).is_tensor:
+        return None
+    tensor = node.args[0]
+    sized = _as_large(site, tensor)
+    text = site.text(sized)
+    if not isinstance(sized, (ast.Name, ast.Attribute)):
+        hazards = Hazards(impure=f"`{speculation.short(tensor)}` is asked for its sizes; assign it to a variable first")
+        return Part("", "", "", hazards=hazards)
+    asked = site.operand(tensor) if site.value(tensor).dtype == BOOL else f"({site.operand(tensor)} != 0)"
+    asked = f"{asked}.{called.removeprefix('builtins.')}()"
+    return Part(asked, asked, f"~{asked}", facts=(f"{text}.dim() > 0", f"{text}.numel() == {text}.shape[0]"))
+
+
+def _as_large(site: Site, tensor: ast.expr) -> ast.expr:
+    """The tensor whose sizes another one has that is compared with a number."""
+    if isinstance(tensor, ast.Compare) and len(tensor.ops) == 1:
+        sides = [each for each in (tensor.left, tensor.comparators[0]) if not site.value(each).is_python]
+        tensor = sides[0] if len(sides) == 1 else tensor
+    return tensor
+
+
 _ARGUMENTS = {"equal": 2, "allclose": 2, "is_nonzero": 1}
 
 
@@ -94,9 +120,7 @@ def comparison_call(site: Site, node: ast.expr) -> Part | None:
 
 def has_one_element(site: Site, tensor: ast.expr) -> str:
     """The trace-time condition that a tensor has one element; compared with a number, it has as many as before."""
-    if isinstance(tensor, ast.Compare) and len(tensor.ops) == 1:
-        sides = [each for each in (tensor.left, tensor.comparators[0]) if not site.value(each).is_python]
-        tensor = sides[0] if len(sides) == 1 else tensor
+    tensor = _as_large(site, tensor)
     text = site.text(tensor)
     whole = isinstance(tensor, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
     return f"{text if whole else f'({text})'}.numel() == 1"
