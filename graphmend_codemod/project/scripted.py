@@ -14,7 +14,14 @@ from graphmend_codemod.project.reach import Search
 from graphmend_codemod.project.summary.records import FunctionSummary, ModuleSummary, Value
 
 SCRIPTERS = frozenset({"torch.jit.script", "torch.jit.script_if_tracing", "torch.jit._script.script"})
-_MARKS = SCRIPTERS | {"torch.jit.export", "torch.jit.script_method", "torch.jit._script.script_method"}
+_MARKS = SCRIPTERS | {
+    "torch.jit.export",
+    "torch.jit.script_method",
+    "torch.jit._script.script_method",
+    "e3nn.util.jit.compile_mode",
+    "e3nn.util.jit.script",
+}
+"""Decorators that give a function or class to TorchScript, or say that a library does so (`e3nn.util.jit.compile`)."""
 _BASES = frozenset({"torch.jit.ScriptModule", "torch.jit._script.ScriptModule"})
 _ASKS = "torch.jit.is_scripting"
 """What a function asks that TorchScript compiles: who gives it to TorchScript may be another project."""

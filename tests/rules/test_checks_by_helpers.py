@@ -112,6 +112,13 @@ def test_a_helper_that_another_file_replaces_is_left_alone(tmp_path: Path) -> No
     assert "_assert_async" not in fixed_among(tmp_path, model, files)[0]
 
 
+def test_a_helper_that_its_file_defines_in_two_ways_is_left_alone(tmp_path: Path) -> None:
+    helper, model = _CHECK.split("\n\n\nclass")
+    model = f"import torch\nfrom torch import nn\nfrom helpers import check, switch_off\n\n\nclass{model}"
+    second = "\n\nif not torch.cuda.is_available():\n    check = print\n"
+    assert "_assert_async" not in fixed_among(tmp_path, model, {"helpers.py": helper + second})[0]
+
+
 def test_a_message_that_acts_is_computed_at_each_call() -> None:
     source = _CHECK.replace('f"got {x}"', 'f"got {self.tell()}"')
     declined(source, because="in its arguments would not run under torch.compile")

@@ -16,7 +16,9 @@ same size, is asked for in the header, since `python -O` leaves assertions out.
 Graphs with formulas for sizes compile a little longer than more and smaller ones: a model of one such layer took 77
 CPU seconds for two lengths before and 86 after, and a call 3.4 ms before and 1.2 after.
 
-`torch.prod(torch.tensor(x.shape[1:])).item()` goes through a tensor as well: it becomes `math.prod` of the sizes.
+`torch.prod(torch.tensor(x.shape[1:])).item()` goes through a tensor as well: it becomes `math.prod` of the sizes. So
+does a product that is a size itself, `x.view(n, torch.tensor(x.shape[1:]).prod())`, also one with a name that is used
+for nothing else.
 
 An array of sizes, `shape = np.array(x.shape[2:])`, with which the next statement computes one array for each step of a
 list, is kept as tuples of integers, where functions of the same file read elements of these for `np.arange` or slices.
@@ -37,7 +39,6 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_integer, is_name, is_shape, is_within, last_name, names_beyond
 from graphmend_codemod.analysis.scope import dotted, parents_in, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import judged, line_of, path_beside, two_paths
@@ -46,11 +47,11 @@ from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, R
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, own_definition
 from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
-from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
 from graphmend_codemod.rules.proofs.numbers.integers.integer_arrays import array_made, whole_numbers
 from graphmend_codemod.rules.proofs.numbers.integers.number_uses import NumberUses
 from graphmend_codemod.rules.proofs.sizes.numbers_in_math import asked_in_math, demand_no_array, in_math, is_number
 from graphmend_codemod.rules.proofs.sizes.size_division import division_edit, divisions
+from graphmend_codemod.rules.proofs.sizes.size_products import products_in_front, size_products
 
 rule = Rule(
     __name__,
@@ -113,8 +114,8 @@ def divided_sizes(site: Site, node: ast.Assign) -> Diagnostic | None:
 
 @rule.on(ast.Assign, ast.Return, words=("prod",), here=True)
 def product_of_sizes(site: Site, node: ast.Assign | ast.Return) -> Diagnostic | None:
-    """`n = torch.prod(torch.tensor(x.shape[1:])).item()`."""
-    found = read_products(site, node.value) if node.value is not None else []
+    """`n = torch.prod(torch.tensor(x.shape[1:])).item()`, and a product that is a size itself."""
+    found = size_products(site, node)
     if not found:
         return None
     message = f"computes a Python number with a tensor (device sync): `{speculation.short(found[0][0])}`"
@@ -139,44 +140,6 @@ def sizes_in_an_array(site: Site, node: ast.Assign) -> Diagnostic | None:
         return None
     message = f"computes sizes with an array, which is a tensor for Dynamo: `{speculation.short(node.value)}`"
     return judged(message, lambda: integers_in_front(site, node, found))
-
-
-# Products of sizes that are computed in a tensor and read back: `torch.prod(torch.tensor(x.shape[1:])).item()`
-
-
-def read_products(site: Site, node: ast.expr) -> list[tuple[ast.Call, ast.expr]]:
-    """The products that an expression reads back, each with the sizes."""
-    calls = [part for part in walk_in_layers(node) if isinstance(part, ast.Call)]
-    return [(part, sizes) for part in calls if (sizes := _read_product(site, part)) is not None]
-
-
-def products_in_front(site: Site, node: ast.stmt, products: list[tuple[ast.Call, ast.expr]]) -> Edit:
-    """The statement with `math.prod` under `torch.compile`; NotProven where that may be another number."""
-    conditions: list[str] = []
-    written: dict[int, tuple[ast.expr, str]] = {}
-    for part, sizes in products:
-        if not is_shape(sizes) and dotted(sizes) is None:
-            raise NotProven(f"`{short(sizes)}` would be computed twice; assign it to a variable first")
-        asked, text = whole_numbers(site, sizes), site.text(sizes)
-        # No numbers at all make a floating tensor, whose product is 1.0; and integers have 64 bits.
-        limit = f"-(2**63) <= math.prod({text}) < 2**63"
-        conditions += [*([] if is_shape(sizes) else [*asked, limit]), f"len({text}) > 0"]
-        written[id(part)] = (part, f"math.prod({text})")
-    line = site.but(written=written).text(node)
-    return two_paths(site, node, [site.compiling, *conditions], [line], imports=(*site.imports, "math"))
-
-
-def _read_product(site: Site, node: ast.Call) -> ast.expr | None:
-    """The sizes in `torch.prod(torch.tensor(sizes)).item()` and `int(torch.tensor(sizes).prod())`."""
-    product = number_read(site, node, INTEGER_CAST)
-    if not isinstance(product, ast.Call) or product.keywords or not isinstance(product.func, ast.Attribute):
-        return None
-    whole = site.resolve(product.func) == "torch.prod" and len(product.args) == 1
-    made = product.args[0] if whole else product.func.value
-    if product.func.attr != "prod" or len(product.args) != whole or not isinstance(made, ast.Call):
-        return None
-    integers = all(word.arg == "dtype" and site.resolve(word.value) in INT64_NAMES for word in made.keywords)
-    return made.args[0] if site.resolve(made.func) in TENSOR_MAKERS and len(made.args) == 1 and integers else None
 
 
 # Integers that NumPy sorts and makes unique, where only their numbers are used: `for axis in np.unique(axes)`
