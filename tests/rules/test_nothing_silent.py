@@ -46,6 +46,11 @@ class Model(nn.Module):
         return x
 """
 _FORMS = [
+    "f = lambda y: y.sin() if (x > 0).any() else y\nx = f(x)",
+    "steps = [lambda y: y, lambda y: y.cos() if x.sum() > 1 else y]\nx = steps[1](x)",
+    "if any(x[0] > 0):\n    x = x + 1",
+    "x = x if all(x[:, 0] > 9) else x * 2",
+    "batch = {'x': x, 'n': (x[:, 0] > 0).long()}\nx = batch['x'].repeat_interleave(batch['n'], dim=0)",
     "match x.shape:\n    case (a, b) if x.sum() > 0:\n        x = x + a",
     "match x.argmax().item():\n    case 0:\n        x = x + 1",
     "found = [0] * 4\nfound[x[0].argmax()] = 1",
@@ -140,3 +145,26 @@ class Model(nn.Module):
 """
     (found,) = checked(source, opaque=True).findings
     assert "boolean-mask indexing" in found.message
+
+
+def test_rows_repeated_by_an_element_of_something_unknown_are_found() -> None:
+    source = """
+import torch
+from torch import nn
+
+from elsewhere import read
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        batch = read(x)
+        return batch["rows"].repeat_interleave(batch["counts"], dim=0)
+"""
+    (finding,) = checked(source, opaque=False).findings
+    assert "output has a data-dependent shape" in finding.message
+    assert not checked(source.replace('batch["counts"]', "3"), opaque=False).findings
+
+
+def test_a_test_of_what_a_lambda_is_given_is_none_of_the_function() -> None:
+    source = _MODULE.format(body="f = lambda x: 1 if x > 0 else 2\n        x = x * f(3)")
+    assert not checked(source, opaque=False).findings

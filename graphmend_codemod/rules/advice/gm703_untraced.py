@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.patterns import is_attribute
+from graphmend_codemod.analysis.patterns import all_names, is_attribute
+from graphmend_codemod.analysis.scope import children, parameter_names, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.project.index.facts import AttributeFact, AttributeKind
@@ -34,6 +35,7 @@ rule = Rule(
 )
 
 _AS_IF = "rewrite it as `if` statements, so that a rule can fix it"
+_IN_LAMBDA = "make the lambda a function, so that a rule can fix it, or select with `torch.where`"
 _STATEMENTS = (
     ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.Assert, ast.With, ast.Match,
 )  # fmt: skip
@@ -64,6 +66,25 @@ def test_on_something(site: Site, statement: ast.If | ast.While | ast.Assert | a
     """`if x.sum() == 0`."""
     each = tested(site, statement.test) or seeming(site, statement.test)
     return Diagnostic(each.message, declined=each.advice) if each is not None else None
+
+
+def _gives_lambda(node: ast.Assign | ast.Expr | ast.Return) -> bool:
+    return node.value is not None and any(isinstance(each, ast.Lambda) for each in (node.value, *children(node.value)))
+
+
+@rule.on(ast.Assign, ast.Expr, ast.Return, candidate="test", when=_gives_lambda)
+def test_in_lambda(site: Site, statement: ast.stmt) -> Diagnostic | None:
+    """`f = lambda y: y.sin() if (x > 0).any() else y`, where the test reads nothing that the lambda is given."""
+    inside = (each for each in untraced.evaluated(site, statement) if isinstance(each, ast.Lambda))
+    for made in sorted(inside, key=lambda each: (each.lineno, each.col_offset)):
+        own = parameter_names(made)
+        for part in walk_in_layers(made.body):
+            if isinstance(part, ast.IfExp) and own.isdisjoint(all_names(part.test)):
+                each = tested(site, part.test) or seeming(site, part.test)
+                if each is not None or reads_tensor(site, part.test):
+                    message = each.message if each is not None else f"data-dependent branch: `{short(part.test)}`"
+                    return Diagnostic(f"{message} (in a lambda)", declined=_IN_LAMBDA, node=part)
+    return None
 
 
 @rule.on(ast.Match)

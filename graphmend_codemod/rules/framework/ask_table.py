@@ -75,6 +75,7 @@ QUESTIONS = (
     ("advice.gm703_untraced", "Assign AugAssign Expr Return If While For Assert With Match", "", ""),
     ("advice.gm703_untraced", "With", "", ""),
     ("advice.gm703_untraced", "If While Assert IfExp", "test", ""),
+    ("advice.gm703_untraced", "Assign Expr Return", "test", ""),
     ("advice.gm703_untraced", "Match", "", ""),
     ("advice.gm703_untraced", "Expr", "test", ""),
 )

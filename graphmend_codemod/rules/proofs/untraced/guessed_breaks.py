@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_not, other_side
-from graphmend_codemod.analysis.values import BOOL
+from graphmend_codemod.analysis.values import BOOL, ValueKind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
 from graphmend_codemod.rules.proofs.untraced.arrays import made_of_array
@@ -223,8 +223,16 @@ def _repeats(site: Site, node: ast.Call, called: str | None) -> bool:
     ):
         return False
     counts = node.args[0 if called is None else 1 :][:1]
-    asked = (seems_tensor, _is_stepped, is_given_to_forward)
+    asked = (seems_tensor, _is_stepped, is_given_to_forward, _is_looked_up)
     return bool(counts) and any(ask(site, counts[0]) for ask in asked)
+
+
+def _is_looked_up(site: Site, node: ast.expr) -> bool:
+    """True for `batch["counts"]`, of which nobody says what it is."""
+    named = (
+        isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
+    )
+    return named and site.value(node).kind is ValueKind.UNKNOWN
 
 
 def _is_stepped(site: Site, node: ast.expr) -> bool:
