@@ -254,7 +254,7 @@ def may_write(name: str, call: ast.Call, *, method: bool) -> bool:
 def _multiplies(call: ast.Call) -> bool:
     """True for `einsum("ij,jk->ik", x, y)`: with one operand it may be a view, with more it is a product."""
     first = call.args[0] if call.args else None
-    spelled = isinstance(first, ast.Constant) and isinstance(first.value, str)
+    spelled = isinstance(first, ast.JoinedStr) or (isinstance(first, ast.Constant) and isinstance(first.value, str))
     given = call.args[1:]
     if len(given) == 1 and isinstance(given[0], (ast.List, ast.Tuple)):
         given = given[0].elts  # `einsum("ij,jk->ik", [x, y])`

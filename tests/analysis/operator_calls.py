@@ -83,6 +83,8 @@ SPECIAL = {
         "torch.einsum('ij->ji', x)",
         "torch.einsum('ij,jk->ik', x, y)",
         "torch.einsum('ij,jk->ik', [x, y])",
+        "torch.einsum(f'ij,jk->ik', x, y)",
+        "torch.einsum(f'ij->ji', x)",
         "torch.einsum('ij->ji', [x])",
         "torch.einsum('ii->i', x)",
     ],
