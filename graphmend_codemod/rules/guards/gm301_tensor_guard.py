@@ -21,7 +21,12 @@ is computed elsewhere is a reason to leave the guard alone.
 A call of a function that does nothing but check a parameter (`torch._check`, a helper of the project that raises
 unless its argument is true) is a check as well. Rows that a mask chooses are counted by the mask:
 `x[mask].numel() == n` is `mask.sum() == n` on the device. Where a variable of the environment switches the helper
-off, compiled code asks it, too.
+off, compiled code asks it, too. Where a variable of its module does, and the helper answers in place of raising if it
+is told to (`check(ok, raises=False)`), compiled code asks the helper itself whether it would object to False. What else
+the call is given, such as its message, may only read: eager mode computes that at each call. A call that may want the
+answer is left alone, as is a helper that another file replaces.
+
+`any(x > 0)` and `all(x > 0)` of Python ask a tensor row by row; the header asks that each row is one element.
 
 A Python condition inside may choose the exception (`if t: if self.strict: raise ...`); where it wants a message in its
 place, compiled code sends none.
