@@ -281,10 +281,8 @@ class Evaluator:
         shape = self.broadcast([left, right])
         grad = left.grad or right.grad
         if left.kind is ValueKind.TENSOR and right.kind is ValueKind.TENSOR:
-            dtype = left.dtype if left.dtype == right.dtype and left.dtype != BOOL else None
-            if dtype is None and left.is_floating and right.is_floating:
-                dtype = self.names.new("float:dtype")  # one of the two, or a wider one
-            return self.names.tensor(dtype, shape, grad=grad, fresh=True)
+            same = left.dtype == right.dtype and left.dtype != BOOL
+            return self.names.tensor(left.dtype if same else None, shape, grad=grad, fresh=True)
         tensor = left if left.kind is ValueKind.TENSOR else right
         number = _is_number(other) or (left if tensor is right else right).is_python
         keeps = number and tensor.is_floating
