@@ -82,6 +82,7 @@ def test_a_check_that_is_switched_off_raises_nothing() -> None:
         ("raises=True", "raises=False"),  # it answers, unless asked to raise
         ("raises=True", "raises=None"),
         ("msg=None, raises", "msg, raises"),  # it cannot be asked without a message
+        ("raises=True)", "raises=True, /)"),  # nor by the name of its flag
         ("            return True\n    if not ok", "            return None\n    if not ok"),  # the answer says nothing
         ("        return False\n    return", "        return True\n    return"),
         ("        return False\n    return", "        switch_off()\n        return False\n    return"),

@@ -82,8 +82,8 @@ def noted(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
     if len(checked) != 1 or not checked <= set(names) - {flag}:
         return None
     (condition,) = checked
-    if own and any(value is None for name, value in defaults.items() if name != condition):
-        return None
+    if own and (node.args.posonlyargs or any(defaults[name] is None for name in names if name != condition)):
+        return None  # it cannot be asked by names, with these two alone
     message = next((name for name in names if name.startswith(("msg", "message", "error_message"))), "")
     every = any(dotted(call.func) in _ALL for call in _calls(node))
     places = [_place(node, each) for each in (condition, message, flag)]
