@@ -9,17 +9,16 @@ from typing import ClassVar, TypeVar
 from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.callgraph import Definition
-from graphmend_codemod.analysis.patterns import comprehended, is_attribute, is_name, is_size, written_integer
-from graphmend_codemod.analysis.scope import dotted, walk_scope
-from graphmend_codemod.rules.proofs.memory import handed_functions
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_size, written_integer
+from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.rules.proofs.memory.given_writes import (
     HELD,
     SHARING,
     STATISTICS,
     writes_by_word,
 )
-from graphmend_codemod.rules.proofs.memory.handed_functions import Handed, is_method_in_place
 from graphmend_codemod.rules.proofs.memory.held_tensors import ANY_BUFFER, held_name
+from graphmend_codemod.rules.proofs.memory.indirect import method_by_name
 from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
 from graphmend_codemod.rules.proofs.untraced.evidence import registered
@@ -45,24 +44,9 @@ class CertainMemory(ModuleMemory):
         del function
         return []
 
-    def writes(self, function: Definition) -> list[tuple[ast.AST, set[str]]]:
-        """The same, and the calls that run a function which is handed around, and which writes."""
-        known = super().writes(function)
-        return self.remembered("all writes", function, lambda: [*known, *handed_functions.writes_of(self, function)])
-
-    def handed_of_module(self, function: Definition, node: ast.Name | ast.Attribute) -> Handed | None:
-        """What a function or method of the module writes that is named and not called."""
-        callee = self.calls.callee(function, ast.Call(node, [], []))
-        if callee is None:
-            return None
-        own = self._written_by_method(function, ast.Call(node, [], [])) if callee.owner else set()
-        written = self._written_parameters(callee)
-        given = frozenset(number for number, name in enumerate(callee.parameters) if name in written)
-        return Handed(frozenset(own), frozenset(), bool(given), given) if own or given else None
-
     def _find_effect(self, function: Definition, call: ast.Call) -> Effect:
         called, owner = call.func, getattr(call.func, "value", None)
-        named = method_by_name(call)
+        named = method_by_name(self.site, call)
         if named is not None:
             return self._find_effect(function, named)
         name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
@@ -98,8 +82,6 @@ class CertainMemory(ModuleMemory):
         held = held_name(node)
         if held is not None:
             return {held} if held != ANY_BUFFER else {f"self.{each}" for each in self._buffers(function)}
-        if isinstance(node, ast.Name) and (iterated := self._comprehended(function).get(id(node))) is not None:
-            return self.sources(function, iterated)
         found = super().sources(function, node)
         own = (name.partition(".")[2] for name in found if name.startswith("self.") and function.owner)
         return found.union(*(self._listed(function.owner, each) for each in own))
@@ -116,15 +98,6 @@ class CertainMemory(ModuleMemory):
         stores = self.calls.assigned(function.owner, attribute)
         alone = all(any(each.lineno in place for place in places) for each in stores)
         return blocks.bindings_before(statement, name) if stores and alone else None
-
-    def _comprehended(self, function: Definition) -> dict[int, ast.expr]:
-        """What the variables of comprehensions come from, by the ids of the nodes that read them."""
-
-        def look() -> dict[int, ast.expr]:
-            pairs = (pair for part in walk_scope(function.node) for pair in comprehended(part))
-            return {id(name): iterated for name, iterated in pairs if isinstance(name.ctx, ast.Load)}
-
-        return self.remembered("comprehended", function, look)
 
     def _is_of_operator(self, called: ast.expr) -> bool:
         return (self.site.resolve_global(called) or "").startswith("operator.")
@@ -196,15 +169,3 @@ def _is_place(node: ast.expr) -> bool:
 
 def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
-
-
-def method_by_name(call: ast.Call) -> ast.Call | None:
-    """`x.add_(1)` for `getattr(x, "add_")(1)`; None for any other call."""
-    inner = call.func
-    if not isinstance(inner, ast.Call) or not is_name(inner.func, "getattr") or len(inner.args) < 2:
-        return None
-    owner, name = inner.args[:2]
-    spelled = name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else ""
-    if not is_method_in_place(spelled):
-        return None
-    return ast.copy_location(ast.Call(ast.Attribute(owner, spelled, ast.Load()), call.args, call.keywords), call)

@@ -24,9 +24,10 @@ from graphmend_codemod.analysis.scope import (
 )
 from graphmend_codemod.analysis.value_flow import closure
 from graphmend_codemod.rules.proofs.memory.given_writes import elements_read
+from graphmend_codemod.rules.proofs.memory.indirect import is_method_in_place
 
 if TYPE_CHECKING:
-    from graphmend_codemod.rules.proofs.memory.certain_memory import CertainMemory
+    from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory
 
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _ONLY_HAND_ON = frozenset(
@@ -59,7 +60,7 @@ class Run(NamedTuple):
     given: tuple[ast.expr, ...]
 
 
-def writes_of(memory: CertainMemory, function: Definition) -> Iterator[tuple[ast.AST, set[str]]]:
+def writes_of(memory: ModuleMemory, function: Definition) -> Iterator[tuple[ast.AST, set[str]]]:
     """The calls in a function that run what is handed around, with the names into whose tensors that writes."""
     for handed, runs in memory.remembered("handed", function, lambda: list(_handed_in(memory, function))):
         for run in runs:
@@ -68,19 +69,14 @@ def writes_of(memory: CertainMemory, function: Definition) -> Iterator[tuple[ast
                 yield run.call, names | handed.written
 
 
-def reads_of(memory: CertainMemory, function: Definition) -> Iterator[tuple[ast.Call, frozenset[str]]]:
+def reads_of(memory: ModuleMemory, function: Definition) -> Iterator[tuple[ast.Call, frozenset[str]]]:
     """The same calls, with what the functions read of the names around them."""
     for handed, runs in memory.remembered("handed", function, lambda: list(_handed_in(memory, function))):
         for run in runs if handed.read else ():
             yield run.call, handed.read
 
 
-def is_method_in_place(name: str) -> bool:
-    """True for the name of a method that writes its tensor: `add_`, `__iadd__`."""
-    return (name[-1:] == "_" and name[-2:] != "__") or name[2:-2] in aliasing.IN_PLACE_OPERATORS
-
-
-def _handed_in(memory: CertainMemory, function: Definition) -> Iterator[tuple[Handed, list[Run]]]:
+def _handed_in(memory: ModuleMemory, function: Definition) -> Iterator[tuple[Handed, list[Run]]]:
     known = [(part, handed) for part in _loose(memory, function) if (handed := _handed(memory, function, part))]
     if not known:
         return  # most functions
@@ -93,7 +89,7 @@ def _handed_in(memory: CertainMemory, function: Definition) -> Iterator[tuple[Ha
             yield each, runs
 
 
-def _loose(memory: CertainMemory, function: Definition) -> list[ast.AST]:
+def _loose(memory: ModuleMemory, function: Definition) -> list[ast.AST]:
     """The nodes of a function that may name or make a function and do not just call it; few functions have any."""
     found: list[ast.AST] = []
     called: set[int] = set()
@@ -119,7 +115,7 @@ def _loose(memory: CertainMemory, function: Definition) -> list[ast.AST]:
     return [each for each in found if id(each) not in called or isinstance(each, (ast.Lambda, ast.Call))]
 
 
-def _holding(memory: CertainMemory, function: Definition) -> frozenset[str]:
+def _holding(memory: ModuleMemory, function: Definition) -> frozenset[str]:
     """The attributes of a class that hold a lambda, a `partial`, or what else may write in place."""
     names = {name for targets, value in memory.calls.assignments(function.owner) for name in targets if _is_made(value)}
     return frozenset(name for name in names if name is not None)
@@ -130,7 +126,7 @@ def _is_made(value: ast.expr) -> bool:
     return any(isinstance(each, ast.Lambda) or is_method_in_place(last_name(each) or " ") for each in parts)
 
 
-def _handed(memory: CertainMemory, function: Definition, node: ast.AST) -> Handed | None:
+def _handed(memory: ModuleMemory, function: Definition, node: ast.AST) -> Handed | None:
     """What a node is if it names or makes a function that may be handed around."""
     if isinstance(node, _INNER):
         return _inner(memory, function, node)
@@ -141,7 +137,7 @@ def _handed(memory: CertainMemory, function: Definition, node: ast.AST) -> Hande
     return None
 
 
-def _inner(memory: CertainMemory, function: Definition, node: FunctionNode | ast.Lambda) -> Handed | None:
+def _inner(memory: ModuleMemory, function: Definition, node: FunctionNode | ast.Lambda) -> Handed | None:
     """A lambda, or a function in the function."""
     parts = [part for part in walk_in_layers(node) if part is not node]
     own = {name for part in (node, *parts) if isinstance(part, _INNER) for name in parameter_names(part)}
@@ -161,7 +157,7 @@ def _inner(memory: CertainMemory, function: Definition, node: FunctionNode | ast
     return Handed(outside, read, writes) if outside or writes or read else None
 
 
-def _named(memory: CertainMemory, function: Definition, node: ast.Name | ast.Attribute) -> Handed | None:
+def _named(memory: ModuleMemory, function: Definition, node: ast.Name | ast.Attribute) -> Handed | None:
     """`x.mul_`, `torch.Tensor.mul_`, `operator.imul`, `halve` and `self.halve`."""
     name = last_name(node)
     if is_method_in_place(name):
@@ -174,7 +170,7 @@ def _named(memory: CertainMemory, function: Definition, node: ast.Name | ast.Att
     return memory.handed_of_module(function, node)
 
 
-def _makes(memory: CertainMemory, node: ast.Call) -> Handed | None:
+def _makes(memory: ModuleMemory, node: ast.Call) -> Handed | None:
     """`operator.methodcaller("mul_", 2)`."""
     name = node.args[0] if node.args else None
     if not isinstance(name, ast.Constant) or not isinstance(name.value, str) or not is_method_in_place(name.value):
@@ -182,7 +178,7 @@ def _makes(memory: CertainMemory, node: ast.Call) -> Handed | None:
     return Handed(writes_given=True) if memory.site.resolve_global(node.func) == "operator.methodcaller" else None
 
 
-def _held(memory: CertainMemory, function: Definition, node: ast.Call) -> Handed | None:
+def _held(memory: ModuleMemory, function: Definition, node: ast.Call) -> Handed | None:
     """`self.then(x)`, where the class gives `then` a lambda, a `partial`, or what else writes in place."""
     assert isinstance(node.func, ast.Attribute)
     for value in memory.calls.assigned(function.owner, node.func.attr):

@@ -18,6 +18,7 @@ from graphmend_codemod.analysis.scope import SCOPES, dotted, parameter_names, wa
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import layers_called
+from graphmend_codemod.rules.proofs.memory import handed_functions, indirect
 from graphmend_codemod.rules.proofs.memory.held_tensors import led_from
 from graphmend_codemod.rules.proofs.memory.instance_writes import own_name, spelled_out, written_of_instance
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
@@ -29,20 +30,18 @@ from graphmend_codemod.rules.proofs.memory.stores import (
     meet,
     pairs_in,
     sequences,
-    taken_apart,
+    takes_apart,
     unknown_call,
-    viewed,
     widest,
 )
 
-_OVERLAPPING = frozenset("expand expand_as broadcast_to broadcast_tensors unfold as_strided einsum sum_to_size".split())
 _REGISTERS = frozenset({"register_buffer", "register_parameter"})  # keep a tensor and leave it as it is
 _CONTAINERS = frozenset({"ModuleDict", "ModuleList", "Sequential"})
 _PARTS = frozenset({"data", "real", "imag"})
 """Attributes of a tensor that are its elements: who assigns them writes into the tensor, or gives it other memory."""
 _VIEWS = _PARTS | {"T", "mT", "H", "mH"}
 _STORES = (ast.Assign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.Match)
-_MAY_WRITE = (ast.Call, ast.AugAssign, ast.Subscript, ast.Attribute, *SCOPES)
+_MAY_WRITE = (ast.Call, ast.AugAssign, ast.Subscript, ast.Attribute, ast.With, ast.AsyncWith, *SCOPES)
 Link = tuple[Store | ast.Call | ast.AugAssign, set[str], set[str]]
 T = TypeVar("T")
 
@@ -64,17 +63,18 @@ class ModuleMemory:
         return self.calls.remembered(question, (about, scope.module, scope.index, self.assumed), answer, meanwhile)
 
     def writes(self, function: Definition) -> list[tuple[ast.AST, set[str]]]:
-        """The nodes that write, with the names, and the functions inside; in the order of a walk."""
-        return self.remembered(
-            "writes",
-            function,
-            lambda: [
-                (part, written)
-                for part in walk_scope(function.node)
-                if isinstance(part, _MAY_WRITE)
-                if (written := self.written_by(function, part)) or isinstance(part, SCOPES)
-            ],
-        )
+        """The nodes that write, with the names, and the functions inside; in the order of a walk.
+
+        Then the calls that run a function which is handed around, and which writes.
+        """
+
+        def look() -> list[tuple[ast.AST, set[str]]]:
+            parts = [part for part in walk_scope(function.node) if isinstance(part, _MAY_WRITE)]
+            found = [(part, self.written_by(function, part)) for part in parts]
+            return [each for each in found if each[1] or isinstance(each[0], SCOPES)]
+
+        known = self.remembered("writes", function, look)
+        return self.remembered("all writes", function, lambda: [*known, *handed_functions.writes_of(self, function)])
 
     def kept(self, function: Definition) -> list[tuple[str, ast.AST]]:
         """Names whose tensors something may keep: a container, an attribute, what is called."""
@@ -84,7 +84,7 @@ class ModuleMemory:
         for part in walk_scope(function.node):
             given: Sequence[ast.expr] = ()
             if isinstance(part, ast.Call):
-                given = self._effect(function, part).keeps
+                given = self.effect(function, part).keeps
             elif isinstance(part, ast.Assign):
                 names = all(isinstance(each, (ast.Name, ast.Tuple, ast.List)) for each in part.targets)
                 given = () if names else [part.value]
@@ -102,7 +102,7 @@ class ModuleMemory:
                 if part.func.attr in CONTAINER_METHODS and part.args:
                     given = {name for each in part.args for name in self.sources(function, each)}
                     yield part, self.sources(function, part.func.value), given
-            elif isinstance(part, ast.AugAssign) and aliasing.is_sequence(part.value, self._sequences(function)):
+            elif isinstance(part, ast.AugAssign) and aliasing.is_sequence(part.value, self.sequences(function)):
                 yield part, self.sources(function, part.target), self.sources(function, part.value)
             elif isinstance(part, ast.Assign):
                 for target in part.targets:
@@ -144,15 +144,18 @@ class ModuleMemory:
         """The names into whose tensors a node writes, be it in a function inside of this one."""
         if isinstance(node, ast.AugAssign):
             # A list or a tuple that grows writes no tensor.
-            grows = isinstance(node.op, ast.Add) and aliasing.is_sequence(node.value, self._sequences(function))
+            grows = isinstance(node.op, ast.Add) and aliasing.is_sequence(node.value, self.sequences(function))
             return set() if grows else self.sources(function, node.target)
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             return self.sources(function, node.value)
         if isinstance(node, ast.Attribute) and node.attr in _PARTS and not isinstance(node.ctx, ast.Load):
             return self.sources(function, node.value)
+        if isinstance(node, (ast.With, ast.AsyncWith)):
+            return indirect.written_by_managers(self, function, node)
         if not isinstance(node, ast.Call):
             return set()
-        given = {name for each in self._effect(function, node).writes for name in self.sources(function, each)}
+        given = {name for each in self.effect(function, node).writes for name in self.sources(function, each)}
+        given |= indirect.written_globals(self, function, node)
         return given | self._written_by_method(function, spelled_out(node)) | written_of_instance(self, function, node)
 
     def _written_by_method(self, function: Definition, call: ast.Call) -> set[str]:
@@ -173,11 +176,13 @@ class ModuleMemory:
         question, meanwhile = f"written of {root}", self._in_recursion({root})
         return self.remembered(question, function, lambda: led_from(root, self._written_at_start(function)), meanwhile)
 
-    def _effect(self, function: Definition, call: ast.Call) -> Effect:
+    def effect(self, function: Definition, call: ast.Call) -> Effect:
         """What a call does with memory. A method that nothing is known of is taken for that of a tensor."""
         return self.remembered("effect", call, lambda: self._find_effect(function, call))
 
     def _find_effect(self, function: Definition, call: ast.Call) -> Effect:
+        if (named := indirect.method_by_name(self.site, call)) is not None:
+            return self._find_effect(function, named)
         called, qualified = call.func, self.site.resolve_global(call.func)
         if isinstance(called, ast.Name) and called.id in self.assumed and called.id not in local_names(function.node):
             return Effect()
@@ -189,7 +194,8 @@ class ModuleMemory:
         if members := layers_called(self.calls, function, call):
             return widest([self._of_callee(each, call) for each in members])
         if not isinstance(called, ast.Attribute):
-            return unknown_call(call)
+            found = unknown_call(call)
+            return found._replace(shares=(*found.shares, *indirect.read_by(function, called)))
         if is_name(called.value, "self"):
             if called.attr in _REGISTERS:
                 return Effect(keeps=aliasing.operands(call))
@@ -297,35 +303,7 @@ class ModuleMemory:
         """What a function that is being looked at does to its parameters, for those that it calls."""
         return names
 
-    def _takes_apart(self, function: Definition, node: ast.AST) -> bool:
-        """True for `a, b = x.chunk(2)` where each name gets other elements: rows of what was expanded are one."""
-        source = taken_apart(node)
-        if source is None or not isinstance(node, ast.Assign):
-            return False
-        return self.remembered("apart", node, lambda: self._is_dense(function, node, source))
-
-    def _is_dense(self, function: Definition, statement: ast.stmt, node: ast.expr) -> bool:
-        """True for a tensor that was made here, and for its views, as long as no two elements are one."""
-        if isinstance(node, ast.Name):
-            bound = blocks_of(self.calls, function).binding_before(statement, node.id)
-            if bound is None or len(bound.targets) != 1:
-                return False
-            source = bound.value if isinstance(bound.targets[0], ast.Name) else taken_apart(bound)
-            return source is not None and self._is_dense(function, bound, source)
-        if isinstance(node, ast.Subscript):
-            return self._is_dense(function, statement, node.value)
-        if isinstance(node, (ast.BinOp, ast.Compare)):
-            return not aliasing.is_sequence(node, self._sequences(function))
-        if not isinstance(node, ast.Call):
-            return False
-        effect, source = self._effect(function, node), viewed(node)
-        if effect.known and not effect.shares:
-            return True
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        of_one = name in aliasing.VIEWS and name not in _OVERLAPPING and not effect.writes
-        return of_one and source is not None and self._is_dense(function, statement, source)
-
-    def _sequences(self, function: Definition) -> frozenset[str]:
+    def sequences(self, function: Definition) -> frozenset[str]:
         return self.remembered("sequences", function, lambda: sequences(function))
 
     def origins(self, function: Definition, blocks: Blocks, statement: ast.stmt, name: str, end: int) -> set[str]:
@@ -365,7 +343,7 @@ class ModuleMemory:
     def connected(self, function: Definition, links: Sequence[Link], names: Collection[str]) -> set[str]:
         """Names that may share memory with some names by way of assignments."""
         found = set(names)
-        apart = [each for each in links if self._takes_apart(function, each[0])]
+        apart = [each for each in links if takes_apart(self, function, each[0])]
         links = [each for each in links if each not in apart]
         while True:
             known = len(found)
@@ -386,12 +364,29 @@ class ModuleMemory:
     def sources(self, function: Definition, node: ast.expr) -> set[str]:
         """What the value of an expression may share memory with."""
         if isinstance(node, ast.Name):
-            return {node.id} - {"self"}
+            from_where = indirect.comes_from(self, function, node)
+            return {node.id} - {"self"} if from_where is None else self.all_sources(function, from_where)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.attr in _VIEWS and node.value.id != "self":
                 return {node.value.id}
+            if (held := indirect.comes_from(self, function, node.value)) is not None:
+                return self.all_sources(function, held)
             name = own_name(self, function, node.value.id)
             return set() if node.attr in aliasing.WITHOUT_MEMORY else {f"{name}.{node.attr}"}
-        parts = aliasing.shared_parts(node, lambda call: self._effect(function, call), self._sequences(function))
+        parts = aliasing.shared_parts(node, lambda call: self.effect(function, call), self.sequences(function))
         own = {"self.?"} if any(is_name(each, "self") for each in parts) else set()
         return own | {name for each in parts for name in self.sources(function, each)}
+
+    def all_sources(self, function: Definition, nodes: Sequence[ast.expr]) -> set[str]:
+        """What the values of some expressions may share memory with."""
+        return {name for each in nodes for name in self.sources(function, each)}
+
+    def handed_of_module(self, function: Definition, node: ast.Name | ast.Attribute) -> handed_functions.Handed | None:
+        """What a function or method of the module writes that is named and not called."""
+        callee = self.calls.callee(function, ast.Call(node, [], []))
+        if callee is None:
+            return None
+        own = self._written_by_method(function, ast.Call(node, [], [])) if callee.owner else set()
+        written = self._written_parameters(callee)
+        given = frozenset(number for number, name in enumerate(callee.parameters) if name in written)
+        return handed_functions.Handed(frozenset(own), frozenset(), bool(given), given) if own or given else None

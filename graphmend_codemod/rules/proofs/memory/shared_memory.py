@@ -137,7 +137,7 @@ class SharedMemory(ModuleMemory):
         if isinstance(value, ast.Name):
             return value.id in self._renamed(function, names)
         viewing = isinstance(value, (ast.Attribute, ast.Subscript)) or (
-            isinstance(value, ast.Call) and self._effect(function, value).known
+            isinstance(value, ast.Call) and self.effect(function, value).known
         )
         return value is not None and viewing and meet(self.sources(function, value), related)
 
@@ -370,6 +370,7 @@ def _lasting(function: Definition) -> Iterator[tuple[int, int]]:
         if isinstance(node, ast.GeneratorExp):
             yield from ((id(part), function.node.end_lineno or 0) for part in walk(node))
         elif isinstance(node, (ast.With, ast.AsyncWith)):
+            yield id(node), (node.end_lineno or 0) + 1
             yield from (
                 (id(part), (node.end_lineno or 0) + 1) for item in node.items for part in walk(item.context_expr)
             )

@@ -13,6 +13,7 @@ from graphmend_codemod.analysis.patterns import owner_of
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.value_flow import names_holding, run_by
 from graphmend_codemod.rules.framework.site import TORCH_NAMES
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.callgraph import Definition
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 
 Store = ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For | ast.AsyncFor | ast.Match
+_OVERLAPPING = frozenset("expand expand_as broadcast_to broadcast_tensors unfold as_strided einsum sum_to_size".split())
 _APART = frozenset("chunk split split_with_sizes tensor_split hsplit vsplit dsplit unbind".split())
 
 
@@ -163,3 +165,33 @@ def unknown_call(call: ast.Call) -> Effect:
     """All that is given may be written and shared; what is called may hand out memory that it has."""
     given = aliasing.operands(call)
     return Effect((call.func, *given), given, given, random=True, known=False)
+
+
+def takes_apart(memory: ModuleMemory, function: Definition, node: ast.AST) -> bool:
+    """True for `a, b = x.chunk(2)` where each name gets other elements: rows of what was expanded are one."""
+    source = taken_apart(node)
+    if source is None or not isinstance(node, ast.Assign):
+        return False
+    return memory.remembered("apart", node, lambda: _is_dense(memory, function, node, source))
+
+
+def _is_dense(memory: ModuleMemory, function: Definition, statement: ast.stmt, node: ast.expr) -> bool:
+    """True for a tensor that was made here, and for its views, as long as no two elements are one."""
+    if isinstance(node, ast.Name):
+        bound = blocks_of(memory.calls, function).binding_before(statement, node.id)
+        if bound is None or len(bound.targets) != 1:
+            return False
+        source = bound.value if isinstance(bound.targets[0], ast.Name) else taken_apart(bound)
+        return source is not None and _is_dense(memory, function, bound, source)
+    if isinstance(node, ast.Subscript):
+        return _is_dense(memory, function, statement, node.value)
+    if isinstance(node, (ast.BinOp, ast.Compare)):
+        return not aliasing.is_sequence(node, memory.sequences(function))
+    if not isinstance(node, ast.Call):
+        return False
+    effect, source = memory.effect(function, node), viewed(node)
+    if effect.known and not effect.shares:
+        return True
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    of_one = name in aliasing.VIEWS and name not in _OVERLAPPING and not effect.writes
+    return of_one and source is not None and _is_dense(memory, function, statement, source)

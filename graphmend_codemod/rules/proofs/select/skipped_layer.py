@@ -20,7 +20,7 @@ from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.deciding_operands import flag_text, is_guard, only_tested
-from graphmend_codemod.rules.proofs.memory.handed_functions import is_method_in_place
+from graphmend_codemod.rules.proofs.memory.indirect import is_method_in_place
 from graphmend_codemod.rules.proofs.select.layer_draws import Draw
 
 _LEAVES = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Continue, ast.Global, ast.Nonlocal)
