@@ -85,6 +85,7 @@ class WholeProject:
             known_by = self.names_of(qualified.rpartition(".")[2])
             mentions = self._mentions()
             near = {each.summary.path: each for name in known_by for each in mentions.get(name, ())}
+            near |= {each.summary.path: each for each in self._all() if each.summary.stars}
             self._users[qualified] = tuple(
                 path
                 for path, module in sorted(near.items())
@@ -134,7 +135,13 @@ class WholeProject:
         return frozenset(found)
 
     def _named(self, module: Module, names: frozenset[str]) -> Iterator[str | None]:
-        """What a module imports under one of these names, or names so behind a module that it imports."""
+        """What a module imports under one of these names, or names so behind a module that it imports.
+
+        What a star import binds, only the text of the module tells.
+        """
+        for name in names if module.summary.stars else ():
+            if self._index.spells(module.summary.path, name):
+                yield self._index.resolve(module.summary.name, name)
         targets = [each.target for each in module.summary.bindings if each.kind == "import" and not each.for_types]
         targets += [target for each in module.summary.functions for _, target in each.imports]
         for target in targets:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import cast
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.patterns import is_attribute, is_name, last_name
@@ -20,6 +21,8 @@ _HOOKS = frozenset({"register_forward_hook", "register_module_forward_hook"})
 _ASKS = frozenset({"isinstance", "issubclass", "hasattr", "getattr", "len", "type", "super", "id"})
 _READS = (ast.Attribute, ast.Compare, ast.If, ast.BoolOp, ast.UnaryOp)
 _GIVES_IN_TURN = frozenset({"enumerate", "reversed", "list", "tuple", "zip"})
+_ELEMENTS = frozenset({"items", "values"})
+_PARTS = frozenset({"children", "modules", "named_children", "named_modules"})
 Found = tuple[OtherFile, ModuleCalls, Definition, ast.Call]
 
 
@@ -132,6 +135,8 @@ class _Held:
                     yield from self._reached(view, node)
                 elif self._is_layer and node.attr in self.attributes:
                     yield from self._of_attribute(view, node)
+                elif self._is_layer and node.attr in _PARTS:
+                    yield from self._of_parts(view, node)
 
     def _may_hold(self, view: _View, node: ast.expr) -> bool:
         """False for `self.other.forward`, where another layer is."""
@@ -147,16 +152,28 @@ class _Held:
         parent = view.around[node]
         while isinstance(parent, ast.Subscript) and parent.value is node:
             node, parent = parent, view.around[parent]
+        if isinstance(parent, ast.Attribute) and parent.attr in _ELEMENTS and isinstance(view.around[parent], ast.Call):
+            node = cast("ast.expr", view.around[parent])  # of an `nn.ModuleDict`
+            parent = view.around[node]
         if isinstance(parent, ast.Call) and last_name(parent.func) in _GIVES_IN_TURN and parent.func is not node:
             node, parent = parent, view.around[parent]
         if isinstance(parent, (ast.For, ast.AsyncFor, ast.comprehension)) and parent.iter is node:
-            names = {part.id for part in walk(parent.target) if isinstance(part, ast.Name)}
-            caller = view.inside.get(node)
-            for part in walk(caller.node) if caller is not None else ():
-                if isinstance(part, ast.Name) and part.id in names and isinstance(part.ctx, ast.Load):
-                    yield from self._reached(view, part)
+            for part in _read_in_rounds(view, parent):
+                yield from self._reached(view, part)
         else:
             yield from self._reached(view, node)
+
+    def _of_parts(self, view: _View, node: ast.expr) -> Iterator[tuple[Definition, ast.Call]]:
+        """The calls of `part` in `for part in self.children():`, whatever else is done with it."""
+        call = view.around[node]
+        loop = view.around[call]
+        while isinstance(loop, ast.Call) and last_name(loop.func) in _GIVES_IN_TURN:
+            call, loop = loop, view.around[loop]
+        if isinstance(loop, (ast.For, ast.AsyncFor, ast.comprehension)) and loop.iter is call:
+            for part in _read_in_rounds(view, loop):
+                called = view.around[part]
+                if isinstance(called, ast.Call) and called.func is part:
+                    yield from self._call(view, called)
 
     def _reached(self, view: _View, node: ast.expr) -> Iterator[tuple[Definition, ast.Call]]:
         """The call of what a node spells."""
@@ -170,6 +187,15 @@ class _Held:
         caller = view.inside.get(call)
         if caller is not None:
             yield caller, call
+
+
+def _read_in_rounds(view: _View, loop: ast.For | ast.AsyncFor | ast.comprehension) -> Iterator[ast.Name]:
+    """Where the variables of a loop are read in the function around it."""
+    names = {part.id for part in walk(loop.target) if isinstance(part, ast.Name)}
+    caller = view.inside.get(loop.iter)
+    for part in walk(caller.node) if caller is not None else ():
+        if isinstance(part, ast.Name) and part.id in names and isinstance(part.ctx, ast.Load):
+            yield part
 
 
 def _asks(parent: ast.AST, node: ast.AST) -> bool:

@@ -14,6 +14,7 @@ from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.callgraph import Definition
 from graphmend_codemod.analysis.patterns import comprehended, is_name
 from graphmend_codemod.analysis.scope import parameter_names, walk, walk_in_layers, walk_scope
+from graphmend_codemod.rules.proofs.untraced.other_files import defined
 
 if TYPE_CHECKING:
     from graphmend_codemod.rules.framework.site import Site
@@ -103,3 +104,21 @@ def _method(call: ast.Call, owner: ast.expr, name: str, given: list[ast.expr]) -
 def is_method_in_place(name: str) -> bool:
     """True for the name of a method that writes its tensor: `add_`, `__iadd__`."""
     return (name[-1:] == "_" and name[-2:] != "__") or name[2:-2] in aliasing.IN_PLACE_OPERATORS
+
+
+def writing_decorator(site: Site, function: Definition) -> str | None:
+    """A decorator of the project around a function that writes something in place, as it is spelled; None without."""
+    for each in function.node.decorator_list:
+        called = each.func if isinstance(each, ast.Call) else each
+        name = site.resolve_global(called)
+        found = defined(site.evaluator.scope.index, name) if name is not None else None
+        if found is not None and any(_writes_in_place(part) for part in walk(found[1].node)):
+            return ast.unparse(called)
+    return None
+
+
+def _writes_in_place(node: ast.AST) -> bool:
+    if isinstance(node, ast.AugAssign):
+        return not isinstance(node.value, ast.Constant) or isinstance(node.target, ast.Subscript)
+    named = node.func if isinstance(node, ast.Call) else None
+    return isinstance(named, ast.Attribute) and is_method_in_place(named.attr)

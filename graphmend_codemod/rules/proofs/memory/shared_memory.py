@@ -33,6 +33,7 @@ from graphmend_codemod.rules.proofs.memory.absent_functions import called_global
 from graphmend_codemod.rules.proofs.memory.call_results import assigned_names, is_operand, is_result
 from graphmend_codemod.rules.proofs.memory.calls_elsewhere import Found, calls_of_function
 from graphmend_codemod.rules.proofs.memory.identity import asked, marks_of
+from graphmend_codemod.rules.proofs.memory.indirect import writing_decorator
 from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 from graphmend_codemod.rules.proofs.memory.stores import bound_in, meet, overlap
@@ -284,6 +285,8 @@ class SharedMemory(ModuleMemory):
         With `known_alone`, only those of the same file are asked that certainly run it.
         """
         scope = self.site.evaluator.scope
+        if (decorator := writing_decorator(self.site, function)) is not None:
+            raise NotProven(f"`{decorator}` around `{function.qualname}` may write in place to what it returns")
         key = scope.module, function.key, known_alone
         if not self._above.isdisjoint({key, (scope.module, function.key, False)}):
             return
