@@ -50,6 +50,8 @@ Rows of unknown number whose width changes, `x[mask].view(-1, 16)`, are computed
 without a word. So they become one dimension first, `x[...].flatten().view(-1, 16)`; where they have a name by then,
 nothing is written: put `.flatten()` there by hand. `view(-1)`, a width that stays (`x.shape[-1]`), and rows that are
 counted (`rows.view(len(rows), 4, -1)`) are right. The largest of no rows is -inf there, where eager mode raises.
+Such rows, met by a tensor of another size (`y - x[mask]`), are taken to be as many: where the mask chooses one alone,
+which eager mode spreads, compiled code raises.
 What is cut to a number (`x[:n]`) is in the graph where gradients are off, or where the number is a size as well
 (`torch.arange(n)`): else Inductor cannot compile its gradient.
 A batch of matrix products with an unknown size in them (`q @ k.transpose(-2, -1)` of `x[mask][None]` or `x[:, :n]`,

@@ -47,9 +47,15 @@ def growing_edit(site: Site, node: ast.If, own: str) -> Edit:
         raise NotProven("no attribute is written")
     read = {part.attr for part in walk_in_layers(node.test) if isinstance(part, ast.Attribute)}
     asked_before = [f'hasattr({own}, "{name}")' for name, _, _ in branch.writes if name not in read]
-    asked_behind = [
-        alike(value, f"{own}.{name}") for name, value, given in branch.writes if given is not None or name not in read
-    ]
+    asked_behind = []
+    for name, value, given in branch.writes:
+        asked = alike(value, f"{own}.{name}")
+        if given is None and name in read:  # compared with, it may be a number until the first of them is a tensor
+            numbers = f"not isinstance({own}.{name}, {site.torch}.Tensor)"
+            tensor = (known := site.place.env.get(value)) is not None and known.is_tensor
+            numbers = numbers if tensor else f"{numbers} or not isinstance({value}, {site.torch}.Tensor)"
+            asked = f"({numbers} or {asked})"
+        asked_behind.append(asked)
     # A number cannot be selected: it has to be the one that is there.
     asked_before += [
         f'isinstance(getattr({own}, "{place.partition(".")[2]}", None), (int, float))' for place in branch.numbers
