@@ -70,7 +70,9 @@ def written_by_managers(memory: ModuleMemory, function: Definition, node: ast.Wi
 
 
 def written_globals(memory: ModuleMemory, function: Definition, call: ast.Call) -> set[str]:
-    """The globals that a function sets, for a call of anything that may write into them."""
+    """The globals that a function sets, for a call of anything that may write into them; nothing is certain there."""
+    if not memory.unknown:
+        return set()
 
     def look() -> frozenset[str]:
         parts = walk_scope(function.node)
