@@ -16,7 +16,7 @@ from graphmend_codemod.analysis import shape_needs, speculation
 from graphmend_codemod.analysis.hazards import FREE
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow, rename_dtype
-from graphmend_codemod.analysis.patterns import all_names, same
+from graphmend_codemod.analysis.patterns import all_names, same, stored_names
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import SCALAR, Origin, Value, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -63,6 +63,7 @@ class SelectProof:
         self.aliasing = False
         self.other_leaves = False
         self.kept: list[ast.expr] = []
+        self.handed_on: set[str] = set()  # names whose tensors other names refer to behind the branches
         self.cut: set[tuple[int, str]] = set()
         self.endless = False
         self.needs: dict[Assumption, None] = {}
@@ -219,8 +220,9 @@ class SelectProof:
         # Under no_grad a select would cut the graph of a tensor that was made outside.
         if kept and any(isinstance(parent, (ast.With, ast.AsyncWith)) for parent in self.site.place.parents):
             self.aliasing = True
-        if any(not self._is_sole_owner(node) for node in kept):
+        if any(not self._is_sole_owner(node, name) for node in kept):
             self.aliasing = True
+        self.handed_on |= {node.id for node in kept if isinstance(node, ast.Name)}
 
     def floating(self) -> frozenset[str]:
         """The tensors of which a floating dtype is asked."""
@@ -235,9 +237,13 @@ class SelectProof:
             elif first.shape != value.shape:
                 self._need_equal("shape", name, first, value)
 
-    def _is_sole_owner(self, node: ast.expr) -> bool:
+    def _is_sole_owner(self, node: ast.expr, name: str) -> bool:
+        """True for a tensor that nothing but `name` refers to behind the branches."""
         known = self.site.place.env.get(node.id) if isinstance(node, ast.Name) else None
-        return known is not None and not known.hint and isinstance(node, ast.Name) and self.site.sole_owner(node.id)
+        if known is None or known.hint or not isinstance(node, ast.Name) or not self.site.sole_owner(node.id):
+            return False
+        last = not self.site.live_after(node.id) and node.id not in self.handed_on
+        return last or node.id == name
 
     def _match_dtypes(self, name: str, first: tuple[ast.expr, Value], second: tuple[ast.expr, Value]) -> None:
         if all(self._spelled("dtype", value.dtype) for value in (first[1], second[1])):
@@ -312,7 +318,8 @@ class SelectProof:
         if (told := asked_of_names(site, self.selection.names)) is not None:
             raise NotProven(f"`{told}` tells one tensor from another, and `torch.where` returns a new one")
         if self.aliasing:
-            demand_no_later_write(site, self.kept, self.selection.names)
+            bound = stored_names(walk_in_layers(site.place.statement)) if VALUE in self.selection.names else ()
+            demand_no_later_write(site, self.kept, [*self.selection.names, *bound])
         exact = {each.one for each in self.assumed if each.what == "dtype" and each.other.startswith("torch.")}
         assumed = [each for each in self.assumed if each.what != "floating" or each.one not in exact]
         # Shapes first: what is asked of `x[1]` takes for granted that there is one.
