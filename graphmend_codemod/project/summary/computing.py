@@ -9,6 +9,7 @@ import ast
 from collections.abc import Collection, Iterator
 
 from graphmend_codemod.analysis import aliasing, torch_api
+from graphmend_codemod.project.summary.spelling import dotted
 
 COMPUTES = "only torch"
 """How a summary notes that a function only computes, as far as `torch` means torch where it stands."""
@@ -79,6 +80,10 @@ def _makes_operator(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 _REGISTERS = frozenset({"define", "custom_op", "triton_op"})
 
 
+_SCRIPT = "torch.jit.script"
+"""TorchScript computes what the text says, and writes no more."""
+
+
 def only_computes(node: ast.FunctionDef | ast.AsyncFunctionDef, calls: Collection[str], local: Collection[str]) -> bool:
     """True for a short function of known operations and assignments to its own names.
 
@@ -86,7 +91,9 @@ def only_computes(node: ast.FunctionDef | ast.AsyncFunctionDef, calls: Collectio
     """
     if any(name.rpartition(".")[2] not in OPERATIONS or "." not in name for name in calls):
         return False
-    if (node.end_lineno or 0) - node.lineno > _LONGEST or node.decorator_list or isinstance(node, ast.AsyncFunctionDef):
+    if (node.end_lineno or 0) - node.lineno > _LONGEST or isinstance(node, ast.AsyncFunctionDef):
+        return False
+    if any(dotted(each) != _SCRIPT for each in node.decorator_list):
         return False
     own = {*local, "torch", "?"}
     if "torch" in local or any(name.partition(".")[0] not in own for name in calls):

@@ -57,8 +57,7 @@ class SureCalls:
         Python text of it.
         """
         callee = self.certain(caller, call)
-        decorated = callee is not None and [dotted(each) for each in callee.node.decorator_list] not in _PLAIN
-        if callee is None or (decorated and not (scripted and self._is_script(callee))):
+        if callee is None or not self.runs_as_written(callee, scripted=scripted):
             return None
         parameter = callee.arguments(call).parameter_of(node)
         if parameter is None:
@@ -70,6 +69,11 @@ class SureCalls:
         """The one function that a call can run, whatever its decorators do; None if it might be another one."""
         callee = self.calls.callee(caller, call)
         return callee if callee is not None and self._is_sure(caller, call.func, callee) else None
+
+    def runs_as_written(self, callee: Definition, *, scripted: bool = False) -> bool:
+        """True for a function without decorators, or with one that `reached` takes."""
+        plain = [dotted(each) for each in callee.node.decorator_list] in _PLAIN
+        return plain or (scripted and self._is_script(callee))
 
     def _is_script(self, callee: Definition) -> bool:
         node = callee.node

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeVar, cast
 
 from graphmend_codemod.analysis import aliasing, rearrangements, torch_api
 from graphmend_codemod.analysis.aliasing import CONTAINER_METHODS, Effect
@@ -21,6 +21,7 @@ from graphmend_codemod.rules.proofs.calls.unique_callee import layers_called
 from graphmend_codemod.rules.proofs.memory import handed_functions, indirect
 from graphmend_codemod.rules.proofs.memory.held_tensors import led_from
 from graphmend_codemod.rules.proofs.memory.instance_writes import own_name, spelled_out, written_of_instance
+from graphmend_codemod.rules.proofs.memory.other_callers import function_of
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 from graphmend_codemod.rules.proofs.memory.stores import (
     Store,
@@ -233,8 +234,15 @@ class ModuleMemory:
         only_computes = facts is not None and facts.computes
         if only_computes or index.class_facts(qualified) is not None:
             given = aliasing.operands(call)
-            return Effect(given, keeps=() if only_computes else given)
+            return Effect(self._returned_by(qualified, call)) if only_computes else Effect(given, keeps=given)
         return Effect() if qualified.startswith("math.") else unknown_call(call)
+
+    def _returned_by(self, qualified: str, call: ast.Call) -> tuple[ast.expr, ...]:
+        """What the result of a function of another file may share memory with."""
+        found = function_of(self.site.evaluator.scope.index, qualified)
+        if found is None:
+            return aliasing.operands(call)
+        return ModuleMemory(cast("Site", found[0]), found[1])._of_callee(found[2], call).shares
 
     def _of_callee(self, callee: Definition, call: ast.Call) -> Effect:
         """What a function of the module does with what it is given."""

@@ -65,6 +65,19 @@ def calls_of(text: str) -> ModuleCalls | None:
         return None
 
 
+def function_of(index: IndexView, qualified: str) -> tuple[OtherFile, ModuleCalls, Definition] | None:
+    """A function at the top level of a file of the project, with that; None where it is no such one, or defined twice.
+
+    None as well where not all files were read.
+    """
+    found = index.home(qualified) if index.function(qualified) is not None else None
+    calls = calls_of(found[0].text) if found is not None and "." not in found[1] else None
+    if found is None or calls is None:
+        return None
+    functions = [each for each in calls.definitions.values() if each.qualname == found[1]]
+    return (OtherFile(found[0], index), calls, functions[0]) if len(functions) == 1 else None
+
+
 def callers(
     index: IndexView, qualified: str
 ) -> Iterator[tuple[OtherFile, ModuleCalls, list[tuple[Definition, ast.Call]]]]:

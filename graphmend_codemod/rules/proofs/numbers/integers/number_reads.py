@@ -12,6 +12,7 @@ from graphmend_codemod.analysis.scope import dotted, parents_in, walk, walk_in_l
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
+from graphmend_codemod.rules.proofs.calls.functions_elsewhere import Elsewhere, function_elsewhere
 from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, sure_calls
 from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
 from graphmend_codemod.rules.proofs.numbers.integers.held import AS_SIZE, Held
@@ -107,6 +108,11 @@ class NumberReads:
         callee = self._sure.calls.callee(self.own, call)
         if callee is not None:
             yield from self._handed(call, callee)
+            return
+        held_by_names = [each for each in all_given(call) if isinstance(each, ast.Name) and self._may_hold(each)]
+        # Only then: it may need all files of the project.
+        if held_by_names and (other := function_elsewhere(self.site, call)) is not None:
+            yield from self._handed_elsewhere(call, other, held_by_names)
             return
         for each in self._sizes_of(call):
             yield from self._size(each)
@@ -232,6 +238,21 @@ class NumberReads:
         for node in (each for each in given if same.get(id(each), "") not in {"", *paired}):
             if any(self._may_hold(each) for each in (node.elts if isinstance(node, ast.Tuple) else [node])):
                 yield from self._given(call, callee, node, same[id(node)])
+
+    def _handed_elsewhere(self, call: ast.Call, other: Elsewhere, given: list[ast.Name]) -> Iterator[NumberRead]:
+        """`commons.f(x, shapes)`, where a function of another file takes elements of `shapes` for bounds and sizes."""
+        arguments = other.function.arguments(call)
+        for node in given:
+            parameter = arguments.parameter_of(node)
+            if parameter is None:
+                continue
+            uses = NumberUses(other.sure, other.file.resolve_global).several(other.function, parameter)
+            if not uses.slices or (reads := list(self._numbers_of(node, True, uses))) == []:
+                continue
+            if uses.reason is not None:
+                raise NotProven(uses.reason)
+            scripted = bool(other.function.node.decorator_list)
+            yield from (read._replace(scripted=scripted) for read in reads)
 
     def _may_hold(self, node: ast.expr) -> bool:
         """A look that costs less than to follow what a function does with it."""
