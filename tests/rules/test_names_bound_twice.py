@@ -101,3 +101,40 @@ class Model(nn.Module):
 """.replace("SEEN", {"local": "here", "global": "seen", "attribute": "self.seen"}[where])
     found = checked(source).findings
     assert "in its arguments would not run" in (found[0].declined or "")
+
+
+_IMPORTED_AGAIN = """
+import functools
+import logging
+
+import torch
+from torch import nn
+
+logger = logging.getLogger(__name__)
+
+
+@functools.lru_cache
+def zeros(size: int):
+    {imported}
+    logger.warning("made")
+    return torch.zeros(size)
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + zeros(3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("imported", "known"),
+    [
+        ("import torch", True),
+        ("import torch.nn", True),
+        ("from stubs import torch", False),
+        ("import stubs as torch", False),
+    ],
+)
+def test_what_a_function_imports_again_means_the_same(imported: str, known: bool) -> None:
+    reasons = [each.declined or "" for each in checked(_IMPORTED_AGAIN.format(imported=imported)).findings]
+    assert any("asks no cache" in each for each in reasons) == known

@@ -158,7 +158,8 @@ class Site(SiteText):
     def _is_local(self, node: ast.expr, name: str) -> bool:
         from graphmend_codemod.analysis.bound_names import is_bound_around  # a commit hook seldom asks
 
-        return is_bound_around(self.source.text, node, name.partition(".")[0])
+        root = name.partition(".")[0]
+        return is_bound_around(self.source.text, node, root, self.evaluator.scope.resolve_global(root))
 
     def operation(self, call: ast.Call) -> tuple[str, list[ast.expr]]:
         """The name of the function of torch that a call runs, or of a method, with the tensor first: `any`, `[x]`.

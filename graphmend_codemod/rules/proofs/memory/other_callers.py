@@ -46,9 +46,11 @@ class OtherFile:
     def resolve_global(self, node: ast.expr) -> str | None:
         """See `Site.resolve_global`."""
         name, scope = dotted(node), self.evaluator.scope
-        if name is None or is_bound_around(self.source.text, node, name.partition(".")[0]):
+        if name is None:
             return None
-        return scope.index.resolve(scope.module, name)
+        root = name.partition(".")[0]
+        bound = is_bound_around(self.source.text, node, root, scope.index.resolve(scope.module, root))
+        return None if bound else scope.index.resolve(scope.module, name)
 
     def value(self, node: ast.expr) -> Value:
         """See `Site.value`."""
