@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -69,7 +70,7 @@ def test_the_function_gets_the_numbers(tmp_path: Path, decorator: str, monkeypat
     module = importlib.import_module("model").Model()
     torch._dynamo.reset()
     x = torch.randn(2, 6)
-    compiled = torch.compile(module, backend="eager", fullgraph=True)
+    compiled: Any = torch.compile(module, backend="eager", fullgraph=True)
     assert torch.equal(compiled(x), module(x))
     for name in ("gates_elsewhere", "model"):
         monkeypatch.delitem(importlib.sys.modules, name)  # type: ignore[attr-defined]

@@ -46,14 +46,15 @@ def _model(body: str) -> Any:
 def test_a_subclass_of_tensor_goes_to_no_operator(body: str) -> None:
     model = _model(body)
     x, t = torch.rand(3, 4), torch.tensor([2] if "item" in body else [1, 2, 2]).as_subclass(Named)
-    found, expected = torch.compile(model, backend="aot_eager")(x, t), model(x, t)
+    compiled: Any = torch.compile(model, backend="aot_eager")
+    found, expected = compiled(x, t), model(x, t)
     torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.filterwarnings("ignore:Dynamo does not know")
 def test_sizes_of_which_there_are_none_make_a_floating_tensor() -> None:
     model = _model("s = torch.cat([torch.tensor([-1]), torch.tensor(x.shape[1:])])\nreturn x.reshape(s.tolist())")
-    compiled = torch.compile(model, backend="eager")
+    compiled: Any = torch.compile(model, backend="eager")
     assert compiled(torch.rand(2, 3), torch.ones(1)).shape == (2, 3)
     with pytest.raises(TypeError):
         compiled(torch.rand(2), torch.ones(1))

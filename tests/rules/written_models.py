@@ -46,6 +46,10 @@ class Inner(nn.Module):
         self.kept.mul_(0.5)
         return self.halve_often(times - 1) if times else times
 
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        {inner}
+        return x
+
 
 class Tree(nn.Module):
     def __init__(self, deep=2):
@@ -59,10 +63,6 @@ class Tree(nn.Module):
     def halve(self):
         self.kept.mul_(0.5)
         return self.below.halve() if self.below is not None else None
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        {inner}
-        return x
 
 
 class Model(nn.Module):
