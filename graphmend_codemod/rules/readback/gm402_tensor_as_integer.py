@@ -12,9 +12,9 @@ the stride of a convolution.
 Positions that `torch.arange` counts end where it was told: `positions[-1] + 1` is that number, also in a function that
 gets them. Where all that is asked of them is whether they are None and what one of them is, `if positions[0] > 0:`, a
 Python `range` takes their place, down to the last function that gets them. A function that gets a tensor together
-with the list it was built from takes the list. A function of the project that uses its argument for sizes alone gets the
-number or the list; one under `torch.jit.script` does so while Dynamo traces its Python text. One of another file has to
-compute with functions of torch alone.
+with the list it was built from takes the list. A function of the project that uses its argument for sizes alone gets
+the number or the list; one under `torch.jit.script` does so while Dynamo traces its Python text. One of another file
+has to compute with functions of torch alone.
 
 It is done where nothing may write into the tensor before it is read, and each call runs one known function. Whether the
 numbers are integers is asked while tracing where the source does not tell; a size that is a 0-dim tensor itself stays
