@@ -19,14 +19,20 @@ class Elsewhere(NamedTuple):
     file: OtherFile
 
 
-def function_elsewhere(site: Site, call: ast.Call) -> Elsewhere | None:
-    """What a call runs, decorated by nothing but `torch.jit.script` (`SureCalls.reached`); None if that is unclear.
+def function_of_project(site: Site, call: ast.Call) -> str | None:
+    """The qualified name of a function of the project that a call runs; None where it runs anything else."""
+    qualified = site.resolve_global(call.func)
+    return qualified if qualified is not None and site.evaluator.scope.index.function(qualified) is not None else None
+
+
+def function_elsewhere(site: Site, qualified: str) -> Elsewhere | None:
+    """A function of another file, decorated by nothing but `torch.jit.script` (`SureCalls.reached`); None for others.
 
     A name that its module binds again is no function of the project. NeedsProject where another file may have put
     something else in its place, and not all files were read.
     """
-    qualified, index = site.resolve_global(call.func), site.evaluator.scope.index
-    if qualified is None or index.function(qualified) is None or index.writers(qualified.rpartition(".")[2]):
+    index = site.evaluator.scope.index
+    if index.writers(qualified.rpartition(".")[2]):
         return None
     found = function_of(index, qualified)
     if found is None or found[0].evaluator.scope.module == site.evaluator.scope.module:

@@ -12,7 +12,11 @@ from graphmend_codemod.analysis.scope import dotted, parents_in, walk, walk_in_l
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
-from graphmend_codemod.rules.proofs.calls.functions_elsewhere import Elsewhere, function_elsewhere
+from graphmend_codemod.rules.proofs.calls.functions_elsewhere import (
+    Elsewhere,
+    function_elsewhere,
+    function_of_project,
+)
 from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, sure_calls
 from graphmend_codemod.rules.proofs.number_read import INTEGER_CAST, number_read
 from graphmend_codemod.rules.proofs.numbers.integers.held import AS_SIZE, Held
@@ -109,9 +113,11 @@ class NumberReads:
         if callee is not None:
             yield from self._handed(call, callee)
             return
-        held_by_names = [each for each in all_given(call) if isinstance(each, ast.Name) and self._may_hold(each)]
+        qualified = function_of_project(self.site, call)
+        given_names = [each for each in all_given(call) if isinstance(each, ast.Name)] if qualified is not None else []
+        held_by_names = [each for each in given_names if self._may_hold(each)]
         # Only then: it may need all files of the project.
-        if held_by_names and (other := function_elsewhere(self.site, call)) is not None:
+        if qualified is not None and held_by_names and (other := function_elsewhere(self.site, qualified)) is not None:
             yield from self._handed_elsewhere(call, other, held_by_names)
             return
         for each in self._sizes_of(call):
