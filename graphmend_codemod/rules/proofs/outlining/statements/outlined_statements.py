@@ -201,7 +201,8 @@ class _Region:
         self.effects, changed = names.effects()
         self.numbers = [name for name in self.given if name in changed and self._is_number(name)]
         self.copied = [name for name in self.given if name in changed and name not in self.numbers]
-        others = {name for name in self.copied if not self.site.sole_owner(name)} | (changed - {*self.given})
+        others = {name for name in self.copied if not self.site.sole_owner(name) or self._is_lost(name)}
+        others |= changed - {*self.given}
         if others or self.effects.set or self.effects.off:
             raise _TakesBefore(f"the statements change `{min({*others, *self.effects.set, *self.effects.off})}`")
         self.effects.demand_separate_results(function, self.own)
@@ -212,6 +213,10 @@ class _Region:
             raise _TakesBefore(str(reason)) from None
         check_gradient(self.site, function)
         self.shapes = _Shapes(self.site, self.last, function)
+
+    def _is_lost(self, name: str) -> bool:
+        """True for a tensor that the operator writes a copy of, which it does not give, and that is read behind it."""
+        return name not in self.results and not self.returns and self.last.live_after(name)
 
     def _is_number(self, name: str) -> bool:
         """True for what only constants are assigned to outside of the statements: `total = 0`."""
