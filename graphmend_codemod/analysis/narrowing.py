@@ -137,7 +137,7 @@ def _classes(evaluator: Evaluator, given: Sequence[ast.expr], env: Env) -> list[
 
 
 def _become_no_tensor(key: str, env: Env) -> None:
-    """What nothing but perhaps a hint calls a tensor is none here; what is one for certain stays: no such arm runs.
+    """What at most a hint calls a tensor is none here; what is one for certain stays: no such arm runs.
 
     Behind the arms, where a tensor comes from another one, it may still be one, as by a hint.
     """

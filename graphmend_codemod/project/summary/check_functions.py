@@ -58,7 +58,7 @@ class CheckNote(NamedTuple):
 
 
 def noted(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
-    """The note for a function that does nothing but raise where one of its parameters is false, else None.
+    """The note for a function that only raises where one of its parameters is false, else None.
 
     It may be switched off by a variable of the environment, whose test the note ends with, or of its module; it may
     take functions for the condition and the message, and hand both to others that check. What it returns is a constant.

@@ -26,7 +26,7 @@ def function_of_project(site: Site, call: ast.Call) -> str | None:
 
 
 def function_elsewhere(site: Site, qualified: str) -> Elsewhere | None:
-    """A function of another file, decorated by nothing but `torch.jit.script` (`SureCalls.reached`); None for others.
+    """A function of another file, plain or under `torch.jit.script` (`SureCalls.reached`); None for others.
 
     A name that its module binds again is no function of the project. NeedsProject where another file may have put
     something else in its place, and not all files were read.

@@ -70,7 +70,7 @@ def written_by_managers(memory: ModuleMemory, function: Definition, node: ast.Wi
 
 
 def written_globals(memory: ModuleMemory, function: Definition, call: ast.Call) -> set[str]:
-    """The globals that a function sets, for a call of anything that may write into them; nothing is certain there."""
+    """The globals that a function sets, for a call that may write into them; none where only what is certain counts."""
     if not memory.unknown:
         return set()
 
@@ -109,7 +109,7 @@ def is_method_in_place(name: str) -> bool:
 
 
 def writing_decorator(site: Site, function: Definition) -> str | None:
-    """A decorator of the project around a function that writes something in place, as it is spelled; None without."""
+    """The text of a decorator of the project around a function which writes something in place; None without one."""
     for each in function.node.decorator_list:
         called = each.func if isinstance(each, ast.Call) else each
         name = site.resolve_global(called)

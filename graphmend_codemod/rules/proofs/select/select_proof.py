@@ -238,7 +238,7 @@ class SelectProof:
                 self._need_equal("shape", name, first, value)
 
     def _is_sole_owner(self, node: ast.expr, name: str) -> bool:
-        """True for a tensor that nothing but `name` refers to behind the branches."""
+        """True for a tensor that only `name` refers to behind the branches."""
         known = self.site.place.env.get(node.id) if isinstance(node, ast.Name) else None
         if known is None or known.hint or not isinstance(node, ast.Name) or not self.site.sole_owner(node.id):
             return False

@@ -17,7 +17,7 @@ from graphmend_codemod.rules.proofs.untraced.calls import FINDS
 
 
 def reads_lengths(site: Site, spelled: Iterable[str]) -> bool:
-    """True where one of these expressions reads the length of something that is as long as the data says."""
+    """True where one of these expressions reads a length that depends on data."""
     read = {name for each in spelled for name in _lengths_in(each)}
     return bool(read) and not read.isdisjoint(_of_data(site))
 
