@@ -177,7 +177,7 @@ def checking_call(site: Site, node: ast.Expr) -> Diagnostic | None:
     if settled is not None:
         return settled
     facts += asked.switches
-    by_environment = any("os." in each for each in asked.switches)
+    by_environment = any("os" in all_names(ast.parse(each)) for each in asked.switches)
     if by_environment and site.evaluator.scope.is_local("os"):
         return Diagnostic(message, declined=name_taken("os"))
     missing = by_environment and site.evaluator.scope.resolve_global("os") is None
