@@ -19,6 +19,11 @@ the next synchronisation (nothing is written where the setting `guards` wants no
 to be arithmetic or a comparison with the same tensor, the first one has to follow in any case, and all that takes part
 is asked to be a tensor or a number.
 
+A window that is stored, `out[i] = x[i, :, start:start + n]`, has to be as wide as the place for it, or one element,
+which is spread: of all other widths eager mode raises. Compiled code takes as many elements from `start` on as the
+place has, spreads a single one, and checks the bounds on the device, as above. Nothing else may refer to the tensor
+`out`.
+
 `x.new_full(size, t)` and `torch.full_like(x, t)` read the number that `t` holds. What `x.new_empty(size)` makes is
 filled with the tensor instead, where both have one dtype and device and `t` needs no gradient.
 
@@ -53,8 +58,8 @@ rule = Rule(
         cost=Cost.NONE,
         compiled_exceptions=(
             "kept, but for a negative class, which compiled code gives a row of zeros; what the statements that build "
-            "a counted mask raise ends as an `InternalTorchDynamoError`, which is a RuntimeError; repeated rows that "
-            "do not fit raise another message, on CUDA at the next synchronisation"
+            "a counted mask raise ends as an `InternalTorchDynamoError`, which is a RuntimeError; repeated rows and "
+            "stored windows that do not fit raise another message, on CUDA at the next synchronisation"
         ),
         saves_masks=True,
     ),

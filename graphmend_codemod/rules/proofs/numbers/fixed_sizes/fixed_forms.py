@@ -8,16 +8,14 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.patterns import (
-    all_names,
     elements_of,
     is_basic,
     is_integer,
     is_name,
     last_name,
     pairs_of,
-    same,
 )
-from graphmend_codemod.analysis.scope import Outline, children, dotted, parameter_names, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import Outline, children, dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import INT64
 from graphmend_codemod.core.findings import Helper
@@ -33,8 +31,8 @@ OPERATORS = frozenset({"roll", "tolist", "repeat_interleave", "masked_select", "
 _BUILDS = frozenset({"eye", "ones", "zeros", "full", "arange"})
 _CASTS = frozenset({"int", "float", "bool"})
 _MAY_READ = (ast.Name, ast.Subscript, ast.Call, ast.UnaryOp, ast.Compare)
-_SIGNED, _LARGEST = (ast.Add, ast.Sub, ast.Mult), frozenset({"max", "amax"})
-_SMALLEST = -(10**9)
+_BEGINS = (ast.Name, ast.Subscript, ast.BinOp, ast.Call)
+_SIGNED = (ast.Add, ast.Sub, ast.Mult)
 
 
 class FixedForm(NamedTuple):
@@ -64,7 +62,14 @@ def _may_read(node: ast.Subscript) -> bool:
         return False
     if isinstance(node.value, ast.Call) and last_name(node.value.func) == "one_hot":
         return True
-    return any(isinstance(each, _MAY_READ) for each in elements_of(node.slice))
+    return any(isinstance(each, _MAY_READ) or _is_window(each) for each in elements_of(node.slice))
+
+
+def _is_window(part: ast.expr) -> bool:
+    """True for `start:stop` and `start:start + n`, as in an index that may begin where a tensor says."""
+    return isinstance(part, ast.Slice) and isinstance(
+        part.lower or part.upper, (ast.Name, ast.Subscript, ast.BinOp, ast.Call)
+    )
 
 
 def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | None:
@@ -91,7 +96,14 @@ def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm | N
         return _rolled(site, node) if last_name(node.func) == "roll" else None
     assert isinstance(node, ast.Subscript)
     if isinstance(node.value, ast.Call) and last_name(node.value.func) == "one_hot":
-        return _one_hot(site, statement, node, node.value)
+        from graphmend_codemod.rules.proofs.numbers.fixed_sizes.cut_classes import cut_to_classes
+
+        return cut_to_classes(site, statement, node, node.value)
+    if any(map(_is_window, elements_of(node.slice))):
+        from graphmend_codemod.rules.proofs.numbers.fixed_sizes.stored_windows import stored_window
+
+        if (window := stored_window(site, statement, node)) is not None:
+            return window
     return _element(site, statement, node)
 
 
@@ -133,7 +145,11 @@ def _element(site: Site, statement: ast.stmt, node: ast.Subscript) -> FixedForm 
     place = sum(isinstance(part, ast.Slice) for part in parts[: parts.index(index)])
     if any(isinstance(part, ast.Constant) and part.value is Ellipsis for part in parts[: parts.index(index)]):
         place = -1 - sum(isinstance(part, ast.Slice) for part in parts[parts.index(index) :])
-    conditions = [*_tensor(site, node.value), *_single(site, index), _device(site, index, node.value)]
+    conditions = [
+        *tensor_asked(site, node.value),
+        *_single(site, index),
+        _device(site, index, node.value),
+    ]
     written = {id(index): (index, f"{site.operand(index)}.reshape(1)")}
     text = site.but(written=written).text(node)
     if isinstance(node.ctx, ast.Store):
@@ -157,10 +173,13 @@ def _stored(site: Site, statement: ast.stmt, node: ast.Subscript, place: int) ->
     if dotted(value) is None:
         raise NotProven(f"`{short(value)}` may have another dtype; assign it to a variable first")
     stored, owner = site.text(value), site.text(node.value)
-    return [*_tensor(site, value), *(f"{stored}.{each} == {owner}.{each}" for each in ("dtype", "device"))], value
+    return [
+        *tensor_asked(site, value),
+        *(f"{stored}.{each} == {owner}.{each}" for each in ("dtype", "device")),
+    ], value
 
 
-def _tensor(site: Site, node: ast.expr) -> list[str]:
+def tensor_asked(site: Site, node: ast.expr) -> list[str]:
     value = site.value(node)
     return [] if value.is_tensor and not value.hint else [f"isinstance({site.text(node)}, {site.torch}.Tensor)"]
 
@@ -172,14 +191,14 @@ def _single(site: Site, node: ast.expr) -> list[str]:
         raise NotProven(f"`{short(node)}` is no int64")
     if isinstance(node, ast.Subscript):
         owner = site.text(node.value)
-        found = [*_tensor(site, node.value), f"{owner}.dim() == 1"]
+        found = [*tensor_asked(site, node.value), f"{owner}.dim() == 1"]
         found += [] if _counts(site, node.slice) else [f"isinstance({site.text(node.slice)}, int)"]
         return [*found, f"{owner}.dtype == {site.torch}.int64"]
     value, text = site.value(node), site.text(node)
     if value.is_single and value.dtype == INT64 and not value.hint:
         return []
     sizes = [f"{text}.dim() == 0"] if value.is_single else [f"{text}.dim() <= 1", f"{text}.numel() == 1"]
-    return [*_tensor(site, node), *sizes, f"{text}.dtype == {site.torch}.int64"]
+    return [*tensor_asked(site, node), *sizes, f"{text}.dtype == {site.torch}.int64"]
 
 
 def _counts(site: Site, node: ast.expr) -> bool:
@@ -270,7 +289,7 @@ def _rolled(site: Site, call: ast.Call) -> FixedForm | None:
         raise NotProven("its dimension is no constant; pass one: `dims=1`")
     if dotted(tensor) is None:
         raise NotProven(f"`{short(tensor)}` would be computed twice; assign it to a variable first")
-    conditions = _tensor(site, tensor)
+    conditions = tensor_asked(site, tensor)
     written: dict[int, tuple[ast.expr, str]] = {}
     for part, inner in read:
         if dotted(inner) is None and not _is_read(site, inner):
@@ -310,91 +329,3 @@ def _numbers(node: ast.expr) -> Iterator[str]:
         yield name
     elif not isinstance(node, ast.Call) and not is_integer(node):
         raise NotProven(f"cannot infer that `{short(node)}` is an integer; assign it to a variable first")
-
-
-def _one_hot(site: Site, statement: ast.stmt, node: ast.Subscript, call: ast.Call) -> FixedForm | None:
-    """`(t.unsqueeze(-1) == torch.arange(m)).long()` for `F.one_hot(t, max(t.max() + 1, m))[..., :m]`."""
-    classes = [*call.args[1:], *(word.value for word in call.keywords if word.arg == "num_classes")]
-    if torch_api.torch_function(site.resolve(call.func)) != "one_hot" or not call.args or len(classes) != 1:
-        return None
-    earlier: list[ast.stmt] = []
-    number = _given(site, classes[0], earlier)
-    if not isinstance(number, ast.Call) or site.resolve(number.func) != "builtins.max" or len(number.args) != 2:
-        return None
-    index = call.args[0]
-    bound = _cut(node)
-    largest = [each for each in number.args if bound is None or ast.dump(each) != ast.dump(bound)]
-    if bound is None or len(largest) != 1 or dotted(bound) is None or dotted(index) is None:
-        raise NotProven("its result is not cut to the number of classes that is known: `[..., :classes]`")
-    if _above(site, largest[0], index, earlier) < 1:
-        raise NotProven(f"cannot infer that `{short(largest[0])}` is larger than all of `{short(index)}`")
-    if earlier:
-        _demand_same(site, statement, min(earlier, key=lambda each: each.lineno), index, bound)
-    t, m = site.text(index), site.text(bound)
-    conditions = [*_tensor(site, index), f"{t}.dtype == {site.torch}.int64", f"{t}.numel() > 0"]
-    conditions += [f"isinstance({m}, int)", f"{m} >= 0"]
-    text = f"({t}.unsqueeze(-1) == {site.torch}.arange({m}, device={t}.device)).to({site.torch}.int64)"
-    return FixedForm(node, text, tuple(conditions))
-
-
-def _cut(node: ast.Subscript) -> ast.expr | None:
-    """`m` for `x[..., :m]`."""
-    parts = elements_of(node.slice)
-    last = parts[-1]
-    whole = isinstance(last, ast.Slice) and last.lower is None and last.step is None
-    rest = [part for part in parts[:-1] if not (isinstance(part, ast.Constant) and part.value is Ellipsis)]
-    return last.upper if whole and len(parts) == 2 and not rest else None  # type: ignore[attr-defined]
-
-
-def _demand_same(site: Site, statement: ast.stmt, first: ast.stmt, index: ast.expr, bound: ast.expr) -> None:
-    """NotProven where a tensor or the bound of its classes may change from one statement up to another."""
-    from graphmend_codemod.rules.proofs.memory.shared_memory import demand_no_write
-    from graphmend_codemod.rules.proofs.numbers.fixed_sizes.known_sizes import stays
-
-    if isinstance(bound, ast.Attribute) and not stays(site, dotted(bound) or ""):
-        raise NotProven(f"`{short(bound)}` may change before the operator runs; assign it to a variable first")
-    demand_no_write(site, first, {dotted(index) or ""}, set(), [statement])
-
-
-def _given(site: Site, node: ast.expr, earlier: list[ast.stmt]) -> ast.expr:
-    """What a name holds, where one statement of the function's own body gives it that, of names that stay.
-
-    That statement is added to `earlier`.
-    """
-    function = site.evaluator.scope.node
-    if not isinstance(node, ast.Name):
-        return node
-    stores = [
-        part for part in walk_scope(function) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
-    ]
-    made = [
-        each
-        for each in function.body
-        if isinstance(each, ast.Assign)
-        and each.lineno < node.lineno
-        and any(is_name(target, node.id) for target in each.targets)
-    ]
-    if len(made) != 1 or sum(part.id == node.id for part in stores) != 1:
-        return node
-    given = parameter_names(function)
-    bound = [part.id for part in stores]
-    used = all_names(made[0].value) & {*given, *bound}
-    if any(bound.count(name) + (name in given) != 1 for name in used):
-        return node
-    earlier.append(made[0])
-    return made[0].value
-
-
-def _above(site: Site, node: ast.expr, index: ast.expr, earlier: list[ast.stmt]) -> int:
-    """By how much a number is certainly larger than all elements of a tensor."""
-    node = _given(site, node, earlier)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        for one, other in ((node.left, node.right), (node.right, node.left)):
-            if isinstance(one, ast.Constant) and type(one.value) is int and one.value >= 0:
-                return one.value + _above(site, other, index, earlier)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LARGEST:
-        name = torch_api.torch_function(site.resolve(node.func))
-        given = [node.func.value, *node.args] if name is None else node.args
-        if len(given) == 1 and not node.keywords and same(given[0], index):
-            return 0
-    return _SMALLEST

@@ -20,6 +20,7 @@ from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.numbers.fixed_sizes.stored_windows import is_mended
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
     LEFT_TO_CALLERS,
     NAMING,
@@ -107,7 +108,7 @@ def _cause(site: Site, node: ast.For) -> Untraced | None:
             continue
         for suspect in untraced.suspects(site).of(statement):
             each = untraced.break_among(inner, suspect, CALLS_IN_LOOPS)
-            if each is not None:
+            if each is not None and not is_mended(inner, statement, suspect):
                 return each
     return None
 
