@@ -133,7 +133,7 @@ def _compare(verdict: Verdict, scenario: Any, backend: str) -> Iterator[Differen
                 was, _ = _compiled(old, program.inputs, scenario, backend, dynamic)
             yield from _explained(found, wanted, was[number - 1], where, verdict)
         if counts is not None and program.seed % _COUNTED == 0 and scenario.gradients != "off":
-            yield from _breaks(verdict, old, scenario, counts, dynamic)
+            yield from _breaks(verdict, old, scenario, counts, backend, dynamic)
     finally:
         forget(old)
         forget(new)
@@ -205,9 +205,11 @@ def _wrapping(recorder: Any, backend: str, dynamic: bool | None, first: list[Any
     return wrap
 
 
-def _breaks(verdict: Verdict, old: Any, scenario: Any, new: Any, dynamic: bool | None) -> Iterator[Difference]:
+def _breaks(
+    verdict: Verdict, old: Any, scenario: Any, new: Any, backend: str, dynamic: bool | None
+) -> Iterator[Difference]:
     """More breaks or graphs than before, but where Dynamo left all to Python; or a break at a line that is new."""
-    _, was = _compiled(old, verdict.program.inputs, scenario, "", dynamic)
+    _, was = _compiled(old, verdict.program.inputs, scenario, backend, dynamic)
     if was is None:
         return
     had, has = (each.break_events + len(each.skipped_frames) for each in (was, new))
@@ -249,10 +251,9 @@ def described(verdict: Verdict, most: int = 4) -> str:
 
 
 def _functions(text: str) -> list[str]:
-    """The lines from the first function that differs from program to program on, without helpers and constructors."""
-    lines = text[max(text.find("def squash"), 0) :].splitlines()
-    return [
-        line
-        for line in lines
-        if not re.match(r"\s+(super\(\)|self\.\w+(, self\.\w+)*) ?[.=]", line) or " forward" in line
-    ]
+    """The lines from the first function that differs from program to program on, without constructors."""
+    lines = text[max(text.find("def mix"), text.find("class Part"), 0) :].splitlines()
+    boring = re.compile(
+        r"\s+(super\(\)|self\.(\w+(, self\.\w+)* =|register_buffer\(.(s|seen).,)|def __init__)|class |$"
+    )
+    return [line for line in lines if not boring.match(line)]

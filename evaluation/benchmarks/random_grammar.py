@@ -39,6 +39,26 @@ _NAMES = {
     )
 } | {"f": tuple("abcd")}
 _DEEPEST = 2
+_SHARING = (
+    "{f}",
+    "{f}[0]",
+    "{f}.view(-1)",
+    "{f}[:, :2]",
+    "{f}.detach()",
+    "{f}.t()",
+    "{f}[1:]",
+    "self.s",
+    "x",
+    "{f}.clone()",
+)
+_THROUGH = (
+    "NAME.mul_(0.5)",
+    "NAME.add_({c})",
+    "NAME[0] = {c}",
+    "{f} = {f} + NAME.sum()",
+    "NAME.zero_()",
+    "{f} = {f} * NAME.mean()",
+)
 _IN_HELPERS = (
     (r"(self\.training|flag|self\.on)", "True"),
     ("[xy]", "u"),
@@ -116,6 +136,7 @@ class _Writer:
         self.families = ("plain", *self.random.sample(known, min(len(known), self.random.choice([1, 2, 2, 3, 4]))))
         self.names: dict[str, list[str]] = {}
         self.before: list[str] = []
+        self.shared = 0
         self.results = self.random.choice([1, 2, 2, 3])
 
     def program(self) -> RandomProgram:
@@ -166,10 +187,20 @@ class _Writer:
 
     def block(self, length: int, depth: int) -> str:
         known = {kind: list(names) for kind, names in self.names.items()}
-        text = "".join(self.statement(depth) for _ in range(length))
+        text = "".join(self.watched(depth) for _ in range(length))
         if depth:
             self.names = known
         return text
+
+    def watched(self, depth: int) -> str:
+        """A statement, in some programs between a view and a write through it, or beside another name of a tensor."""
+        if depth or "views" not in self.families or self.random.random() < 0.6:
+            return self.statement(depth)
+        name, self.shared = f"shared{self.shared}", self.shared + 1
+        begin = self.text(f"{name} = {self.random.choice(_SHARING)}", [])
+        text = self.statement(depth)
+        end = self.text(self.random.choice(_THROUGH).replace("NAME", name), [])
+        return "\n".join([begin, text.rstrip("\n"), end, ""])
 
     def statement(self, depth: int) -> str:
         """A statement with what its names need in front of it."""

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from benchmarks.random_checks import How, Verdict, judged
+from benchmarks.random_checks import Difference, How, Verdict, judged
 from benchmarks.random_grammar import RandomProgram
 
 
 def shrunk(verdict: Verdict, how: How, tries: int) -> Verdict:
     """A smaller program with a difference of the same kind, found within `tries`."""
-    kinds = {one.kind for one in verdict.faults}
+    kinds = {_signature(one) for one in verdict.faults}
     progress = True
     while progress and tries > 0:
         progress = False
         for smaller in _smaller(verdict.program):
             tries -= 1
             found = judged(smaller, how)
-            if kinds & {one.kind for one in found.faults}:
+            if kinds & {_signature(one) for one in found.faults}:
                 verdict, progress = found, True
                 break
             if tries <= 0:
                 break
     return verdict
+
+
+def _signature(one: Difference) -> str:
+    """The kind of a difference, with the exception, which must not become that of a name that is gone."""
+    return one.kind + "".join(re.findall(r"\b\w+(?:Error|Exception)\b", one.text)[:1])
 
 
 def _smaller(program: RandomProgram) -> Iterator[RandomProgram]:
@@ -38,8 +44,17 @@ def _smaller(program: RandomProgram) -> Iterator[RandomProgram]:
             changed = copy.deepcopy(tree)
             _at(changed, path).body = edited
             text = ast.unparse(ast.fix_missing_locations(changed)) + "\n"
-            if text != program.text:
+            if text != program.text and _compiles(text):
                 yield replace(program, text=text)
+
+
+def _compiles(text: str) -> bool:
+    """False for a program that has lost the loop around its `break`."""
+    try:
+        compile(text, "model.py", "exec", dont_inherit=True)
+    except SyntaxError:
+        return False
+    return True
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, tuple[int, ...]]]:
