@@ -8,13 +8,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.random_grammar import RandomProgram, generate
 
 EAGER, COMPILED, NOT_OURS = "eager", "compiled", "torch's own"
-_COSTS = ("break at a line of a fix", "more breaks", "more graphs")
+_LOST = f"{COMPILED} exception of torch lost"
+_NOTED = ("break at a line of a fix", "more breaks", "more graphs", _LOST)
+"""No faults by themselves: costs, and what torch raises in eager mode for something that nothing uses."""
 _COUNTED = 4
 """Breaks of every fourth program are counted: for that the original has to be compiled, too."""
 
@@ -46,15 +49,15 @@ class Verdict:
 
     @property
     def faults(self) -> list[Difference]:
-        """Differences that no page tells of, but for costs."""
+        """Differences that no page tells of, but for those that are noted."""
         return [
-            one for one in self.differences if not (one.page or one.kind.startswith(NOT_OURS) or one.kind in _COSTS)
+            one for one in self.differences if not (one.page or one.kind.startswith(NOT_OURS) or one.kind in _NOTED)
         ]
 
     @property
-    def costs(self) -> list[Difference]:
-        """More breaks or graphs than before, or as many, of which one is where a fix wrote something."""
-        return [one for one in self.differences if one.kind in _COSTS]
+    def noted(self) -> list[Difference]:
+        """More breaks or graphs than before, or as many, one at a new line; exceptions of torch that are lost."""
+        return [one for one in self.differences if one.kind in _NOTED]
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,8 @@ def _scenarios(program: RandomProgram, how: How) -> Iterator[tuple[Any, str]]:
 
 
 def _compare(verdict: Verdict, scenario: Any, backend: str) -> Iterator[Difference]:
-    from tests.tools import behaviour, compiled
+    """What differs in eager mode, compiled, and in graph breaks, in one scenario."""
+    from tests.tools import behaviour
     from tests.tools.observe import observe
     from tests.tools.subject import forget, register
 
@@ -119,24 +123,39 @@ def _compare(verdict: Verdict, scenario: Any, backend: str) -> Iterator[Differen
         for number, pair in enumerate(zip(want, have, strict=True), 1):
             for text in behaviour.compared(*pair, f"{scenario}, call {number}"):
                 yield Difference(f"{EAGER} {_kind(text)}", text)
-        got, counts = _compiled(new, program.inputs, scenario, backend, dynamic)
-        was: list[Any] | None = None
-        for number, (wanted, given) in enumerate(zip(want, got, strict=True), 1):
-            where = f"{scenario}, {backend or 'dynamo'}, dynamic={dynamic}, call {number}"
-            found = [(compiled_kind(text, where), text) for text in compiled.compared(wanted, given, where, state=True)]
-            said, says = ([event.what for event in each.events] for each in (wanted, given))
-            if said != says and not found:
-                found.append(("messages", f"{where}: messages {said!s:.300} became {says!s:.300}"))
-            if not found:
-                continue
-            if was is None:
-                was, _ = _compiled(old, program.inputs, scenario, backend, dynamic)
-            yield from _explained(found, wanted, was[number - 1], where, verdict)
+        run = partial(_compiled, inputs=program.inputs, scenario=scenario, dynamic=dynamic)
+        got, counts = run(new, backend=backend)
+        where = f"{scenario}, {backend or 'dynamo'}, dynamic={dynamic}"
+        yield from _compiled_calls(
+            verdict, want, got, where, lambda: run(old, backend=backend), lambda: run(new, backend="")
+        )
         if counts is not None and program.seed % _COUNTED == 0 and scenario.gradients != "off":
-            yield from _breaks(verdict, old, scenario, counts, backend, dynamic)
+            yield from _breaks(verdict, counts, run(old, backend=backend)[1])
     finally:
         forget(old)
         forget(new)
+
+
+def _compiled_calls(
+    verdict: Verdict, want: list[Any], got: list[Any], way: str, before: Callable[[], Any], plain: Callable[[], Any]
+) -> Iterator[Difference]:
+    """What differs call by call; `before` compiles the original, which is asked where something does."""
+    from tests.tools import compiled
+
+    original = cache(before)
+    for number, (wanted, given) in enumerate(zip(want, got, strict=True), 1):
+        where = f"{way}, call {number}"
+        found = [(compiled_kind(text, where), text) for text in compiled.compared(wanted, given, where, state=True)]
+        said, says = ([event.what for event in each.events] for each in (wanted, given))
+        if said != says and not found:
+            found.append(("messages", f"{where}: messages {said!s:.300} became {says!s:.300}"))
+        if found:
+            was = original()[0][number - 1]
+            yield from _explained(found, (wanted, was), where, verdict, partial(_of_call, plain, number - 1))
+
+
+def _of_call(run: Callable[[], Any], place: int) -> Any:
+    return run()[0][place]
 
 
 def compiled_kind(text: str, where: str) -> str:
@@ -147,30 +166,38 @@ def compiled_kind(text: str, where: str) -> str:
 
 
 def _explained(
-    found: Sequence[tuple[str, str]], wanted: Any, was: Any, where: str, verdict: Verdict
+    found: Sequence[tuple[str, str]],
+    calls: tuple[Any, Any],
+    where: str,
+    verdict: Verdict,
+    plain: Callable[[], Any],
 ) -> Iterator[Difference]:
-    """The differences of one call: torch's own where the original compiled has one, or with the sentence of a page."""
+    """The differences of one call: torch's own where the original compiled has one, or with the sentence of a page.
+
+    AOTAutograd sends zeros back for results of a graph that nothing asks a gradient of, and zero times inf is nan. So a
+    gradient that becomes nan has to do so where the graphs run as they are as well, which is what `plain` gives.
+    """
     from tests.tools import compiled
     from tests.tools.pages import sentence
 
+    wanted, was = calls
     already = {compiled_kind(text, where) for text in compiled.compared(wanted, was, where, state=True)}
     if [event.what for event in was.events] != [event.what for event in wanted.events]:
         already.add("messages")
-    odd = any("nan" in given or "inf" in given for given in verdict.program.inputs)
     for kind, text in found[:3]:
-        if kind in already or (odd and kind == "gradients" and _zeros_through_nan(text)):
+        if kind == "gradients" and "nan" in text.partition("became")[2]:
+            again = [*compiled.compared(wanted, plain(), where, state=True)]
+            already |= set() if any(compiled_kind(each, where) == kind for each in again) else {kind}
+        if kind in already:
             yield Difference(f"{NOT_OURS}, {kind}", text)
+        elif kind == "exception lost" and wanted.outcome[1][1][:8] not in verdict.program.text:
+            yield Difference(_LOST, text)
         else:
             yield Difference(f"{COMPILED} {kind}", text, sentence(kind, verdict.applied, text))
 
 
-def _zeros_through_nan(text: str) -> bool:
-    """True for a gradient of what nothing asks for: AOTAutograd sends zeros there, and zero times inf is nan."""
-    return "no gradient became" in text and "nan" in text.partition("became")[2]
-
-
 def _compiled(
-    source: Any, inputs: Sequence[str], scenario: Any, backend: str, dynamic: bool | None
+    source: Any, *, inputs: Sequence[str], scenario: Any, backend: str, dynamic: bool | None
 ) -> tuple[list[Any], Any]:
     """What each call gives compiled, and what was counted after the first that returned."""
     from graphmend_evaluation.counting import BreakRecorder
@@ -205,11 +232,8 @@ def _wrapping(recorder: Any, backend: str, dynamic: bool | None, first: list[Any
     return wrap
 
 
-def _breaks(
-    verdict: Verdict, old: Any, scenario: Any, new: Any, backend: str, dynamic: bool | None
-) -> Iterator[Difference]:
+def _breaks(verdict: Verdict, new: Any, was: Any) -> Iterator[Difference]:
     """More breaks or graphs than before, but where Dynamo left all to Python; or a break at a line that is new."""
-    _, was = _compiled(old, verdict.program.inputs, scenario, backend, dynamic)
     if was is None:
         return
     had, has = (each.break_events + len(each.skipped_frames) for each in (was, new))
@@ -238,7 +262,7 @@ def described(verdict: Verdict, most: int = 4) -> str:
     """A program with what differs, each kind once, and its functions before and after."""
     lines = [f"seed {verdict.program.seed} [{' '.join(sorted(verdict.applied))}] {' '.join(verdict.program.families)}"]
     kinds: set[str] = set()
-    for one in (*verdict.faults, *verdict.costs):
+    for one in (*verdict.faults, *verdict.noted):
         if one.kind not in kinds and len(kinds) < most:
             kinds.add(one.kind)
             lines.append(f"  {one.kind}: {one.text[:600]}")

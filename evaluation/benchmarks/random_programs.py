@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     for verdict in _verdicts(options, how):
         _count(verdict, totals)
         faults += bool(verdict.faults)
-        if verdict.faults or verdict.costs:
+        if verdict.faults or verdict.noted:
             print(described(_small(verdict, how, options)), flush=True)
         if options.json:
             with options.json.open("a", encoding="utf-8") as file:
@@ -119,7 +119,7 @@ def _count(verdict: Verdict, totals: Counter[str]) -> None:
         totals["no breaks left"] += verdict.breaks[1] == 0
     totals.update(f"rule {code}" for code in verdict.applied)
     totals.update(f"page {page}" for page in {one.page for one in verdict.differences if one.page})
-    totals.update(f"kind {kind}" for kind in {one.kind for one in (*verdict.faults, *verdict.costs)})
+    totals.update(f"kind {kind}" for kind in {one.kind for one in (*verdict.faults, *verdict.noted)})
 
 
 def _row(verdict: Verdict) -> dict[str, object]:
