@@ -10,9 +10,10 @@ names by kind. A lower-case hole is a name that is bound by then, an upper-case 
     v  one float a column, (3,)        i  classes 0 to 2       h  half or double precision, (n, 3)
     s  one float without dimensions    l  lengths 0 to 3
 
-`T` is a test that a tensor decides, `B` one that Python decides, `G` one that is seldom true. `{c}` is a number, `{n}`
-a small integer, `{block}` and `{line}` are statements, `{ret}` is what the function returns. `{own}` makes a tensor,
-mostly one that nothing shares, which is `{o}` below.
+`E` is a plainer `F`. `T` is a test that a tensor decides, `U` a plainer one, `B` one that Python decides, `G` one
+that is seldom true. `{c}` is a number, `{n}` a small integer; `{block}`, `{arm}` and `{line}` are statements, `{ret}`
+is what the function returns. `{own}` makes a tensor, mostly one that nothing shares, which is `{o}` below. Two of five
+programs are calm: their arms assign and do no more.
 """
 
 from __future__ import annotations
@@ -136,8 +137,8 @@ class _Writer:
         self.families = ("plain", *self.random.sample(known, min(len(known), self.random.choice([1, 2, 2, 3, 4]))))
         self.names: dict[str, list[str]] = {}
         self.before: list[str] = []
-        self.shared = 0
-        self.results = self.random.choice([1, 2, 2, 3])
+        self.shared, self.calm = 0, self.random.random() < 0.4
+        self.results = self.random.choice([1, 2, 4, 4, 4, 4])
 
     def program(self) -> RandomProgram:
         """Its functions, its layers and its `forward`."""
@@ -159,7 +160,10 @@ class _Writer:
     def forward(self) -> str:
         self.names = {}
         begin = ["a, b = x * 1.0, y + 0.0", "c = x - y", "d = y * x"]
-        if self.random.random() < 0.3:
+        form = self.random.random()
+        if form < 0.4:
+            begin = ["a, b = x * 1.0, x + 1.0", "c = torch.relu(x)", "d = a * x"]
+        elif form < 0.6:
             begin = ["a = x", "b = y", "c = x - y", self.random.choice(["d = c", "d = x.clone()", "d = a[:]"])]
         self.names["f"] = list("abcd")
         body = "\n".join(begin) + "\n" + self.block(self.random.choice([1, 2, 2, 3, 3, 4]), 0)
@@ -194,7 +198,7 @@ class _Writer:
 
     def watched(self, depth: int) -> str:
         """A statement, in some programs between a view and a write through it, or beside another name of a tensor."""
-        if depth or "views" not in self.families or self.random.random() < 0.6:
+        if depth or self.calm or "views" not in self.families or self.random.random() < 0.6:
             return self.statement(depth)
         name, self.shared = f"shared{self.shared}", self.shared + 1
         begin = self.text(f"{name} = {self.random.choice(_SHARING)}", [])
@@ -207,7 +211,7 @@ class _Writer:
         family = self.random.choice(self.families if self.random.random() < 0.85 else ("plain", "branches"))
         template = self.random.choice(_templates(family))
         for _ in range(20):
-            deep = depth >= _DEEPEST and "\n" in template
+            deep = depth >= _DEEPEST and "\n" in template and "{arm}" not in template
             if not deep and not ("{ret}" in template and depth > 1):
                 break
             template = self.random.choice(_templates("plain"))
@@ -227,6 +231,8 @@ class _Writer:
                 own = self.name("f")
                 made = self.expression("F") if self.random.random() < 0.3 else f"{self.pick('f')}.clone()"
                 lines += [f"{own} = {made}"] if self.random.random() < 0.85 else []
+            elif word == "{arm}":
+                lines.append(indent(self.arm(), space).rstrip("\n"))
             elif word in ("{block}", "{line}"):
                 block = self.block(self.random.choice([1, 1, 2, 3]) if word == "{block}" else 1, depth + 1)
                 lines.append(indent(block, space).rstrip("\n"))
@@ -236,6 +242,17 @@ class _Writer:
                 for kind, name in targets if not space else ():
                     self.bind(kind, name)
         return "\n".join(lines) + "\n"
+
+    def arm(self) -> str:
+        """One to three statements of a branch that assigns, as most do."""
+        known = {kind: list(names) for kind, names in self.names.items()}
+        kept, self.before = self.before, []
+        lines = [
+            self.text(self.random.choice(_parts("arms")["arm"]), []) for _ in range(self.random.choice([1, 1, 2, 2, 3]))
+        ]
+        text = "".join([*self.before, "\n".join(lines), "\n"])
+        self.before, self.names = kept, known
+        return text
 
     def statement_text(self, template: str) -> str:
         kept, self.before = self.before, []
@@ -260,9 +277,7 @@ class _Writer:
             if word == "n":
                 return self.random.choice("012")
             if word == "ret":
-                return ", ".join(
-                    self.expression("F") if self.random.random() < 0.3 else self.pick("f") for _ in range(self.results)
-                )
+                return self.returned()
             if word.islower():
                 return self.pick(word)
             part = self.expression(word, level + 1)
@@ -270,6 +285,13 @@ class _Writer:
             return f"({part})" if followed and re.search(r"[ ~-]", part) else part
 
         return _HOLE.sub(hole, template)
+
+    def returned(self) -> str:
+        """As many tensors as the function returns everywhere; four are mostly all that it knows."""
+        if self.results == 4 and self.random.random() < 0.7:
+            return "a, b, c, d"
+        many = range(self.results)
+        return ", ".join(self.expression("E") if self.random.random() < 0.3 else self.pick("f") for _ in many)
 
     def expression(self, kind: str, level: int = 0) -> str:
         choices = _parts("expressions")[kind]
