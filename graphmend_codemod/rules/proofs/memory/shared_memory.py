@@ -53,6 +53,8 @@ class SharedMemory(ModuleMemory):
 
     _above: set[tuple[str, Key, bool]] = field(default_factory=set)
     absent: dict[str, None] | None = None
+    passed_over: tuple[ast.stmt, ...] = ()
+    """Statements of the function whose own writes are no matter."""
 
     def demand_no_write(
         self,
@@ -103,6 +105,7 @@ class SharedMemory(ModuleMemory):
                 self._demand_no_write_inside(function, part, related)
             line = getattr(part, "lineno", 0)
             runs = first < lasting.get(id(part), line) and line <= last and not self._may_be_absent(function, part)
+            runs = runs and not any(each.lineno <= line <= (each.end_lineno or 0) for each in self.passed_over)
             for written in names_written if runs else ():
                 statement = blocks.statement_of(part)
                 if not looped and blocks.exclude(node, statement):

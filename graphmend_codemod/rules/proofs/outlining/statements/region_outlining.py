@@ -22,6 +22,8 @@ from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.framework.site_text import tuple_of_words
+from graphmend_codemod.rules.proofs.calls.certain_calls import own_definition
+from graphmend_codemod.rules.proofs.memory.shared_memory import SharedMemory
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
     LEFT_TO_CALLERS,
     OF_A_CLASS,
@@ -195,6 +197,18 @@ class Region:
         dicts = [f"type({own}.{each}) is torch.nn.ModuleDict" for each in self.effects.dicts]
         return [*methods, *dicts, *(f'_holds_only({own}, "{each}", {kind})' for each, kind in self.classes.items())]
 
+    def is_given_and_written_later(self, given: Sequence[str]) -> bool:
+        """True where what the operator gets, but for what it changes itself, may be written in place behind it.
+
+        Its gradient asks for that, where eager mode needs none of it: rows that a mask chooses are copies.
+        """
+        memory = SharedMemory(self.last, calls_in(self.site.source.text), passed_over=tuple(self.statements))
+        try:
+            memory.demand_no_write(own_definition(self.last), self.statements[-1], set(given[1:]))
+        except NotProven:
+            return True
+        return False
+
     def _is_set_later(self, attribute: str) -> bool:
         owner, calls = self.site.class_name, calls_in(self.site.source.text)
         stores = (each for each in attribute_stores(calls).get(attribute, ()) if each.inside == owner)
@@ -267,12 +281,13 @@ def _region(site: Site, statements: Sequence[ast.stmt]) -> tuple[Region, str]:
 def _function(region: Region, name: str, own: list[str], given: list[str], parts: list[str], about: str) -> str:
     site, result, owner = region.site, given[0], own[0] if own else "None"
     tested = call(site, "_fits_an_operator", ["__name__", owner, tuple_of_words(parts), *given], 2).lstrip()
+    ungraded = [f"not {site.torch}.is_grad_enabled()"] if region.is_given_and_written_later(given) else []
     return "\n".join(
         [
             def_line(name, [*own, *given], site.line_limit),
             f'    """{about.format(result)}"""',
             f"    {_COMMENT}",
-            fitting(site, name, [*region.conditions(), tested]),
+            fitting(site, name, [*region.conditions(), *ungraded, tested]),
             f"        return {call(site, f'{name}_operator', [owner, *given], 2).lstrip()}",
             moved(site, region.statements),
             f"    return {result}",

@@ -6,7 +6,7 @@ GIVEN = """\
     tensor, plain = (torch.Tensor, torch.nn.Parameter), (int, float, bool, str, type(None), torch.dtype, torch.device)
     groups = [list(each) if type(each) in (list, tuple) else [each] for each in given]
     found = [each for group in groups for each in group if type(each) in tensor]
-    ask = getattr(torch.fx.experimental.symbolic_shapes, "guard_or_false", bool)  # no operator takes a float as a symbol
+    ask = getattr(torch.fx.experimental.symbolic_shapes, "guard_or_false", bool)  # no operator takes symbols of floats
     floats = [each for group in groups for each in group if type(each) is float]
     known = all(ask(each > 0) or ask(each <= 0) or ask(each != each) for each in floats)
     ahead = torch.autograd.forward_ad._current_level >= 0  # an operator would drop forward-mode derivatives
