@@ -48,7 +48,9 @@ def test_what_is_written_behind_the_loop_is_in_the_graph_without_gradients_alone
     assert not list(compiled_differences(after, _INPUTS, scenarios=(trained,), backend="aot_eager", state=False))
 
 
-@pytest.mark.parametrize("later", ["rows = rows + 1", "kinds = kinds + 1", "result.mul_(0.5)", "view = view * 2"])
+@pytest.mark.parametrize(
+    "later", ["rows = rows + 1", "kinds = kinds + 1", "result.mul_(0.5)", "view = view * 2", "return result * 2, rows"]
+)
 def test_what_is_not_written_may_need_a_gradient(later: str) -> None:
     after, _ = fixed(_MODEL.format(later=_BREAK + later))
     assert "_run_experts_operator" in _loop(after)

@@ -54,7 +54,7 @@ class SharedMemory(ModuleMemory):
     _above: set[tuple[str, Key, bool]] = field(default_factory=set)
     absent: dict[str, None] | None = None
     passed_over: tuple[ast.stmt, ...] = ()
-    """Statements of the function whose own writes are no matter."""
+    """Statements of the function whose own writes are no matter; then what callers write is none either."""
 
     def demand_no_write(
         self,
@@ -115,6 +115,8 @@ class SharedMemory(ModuleMemory):
                     raise NotProven(
                         f"`{short(part)}` in `{function.qualname}` may write in place to the tensor or a view of it"
                     )
+        if self.passed_over:
+            return
         returned = [part for part in walk_scope(function.node) if isinstance(part, ast.Return) and part.lineno <= last]
         if any(self._hands_out(function, part.value, names, related) for part in returned):
             self.demand_no_write_above(function, known_alone=not self._leads_outside(function, blocks, node, names))
