@@ -184,7 +184,8 @@ def _explained(
 
     wanted, was = calls
     if wanted.gradients is not None and wanted.gradients[:1] == ("raised",):
-        found = [(kind, text) for kind, text in found if kind != "exception added"]  # raised when compiled, not later
+        # Compiled code raises that earlier, while it is compiled, or copies what eager mode would write into.
+        found = [(kind, text) for kind, text in found if kind not in ("exception added", "gradients")]
     already = {compiled_kind(text, where) for text in compiled.compared(wanted, was, where, state=True)}
     if [event.what for event in was.events] != [event.what for event in wanted.events]:
         already.add("messages")

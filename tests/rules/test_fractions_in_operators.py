@@ -26,7 +26,9 @@ class Model(nn.Module):
         part = {number}
         {lines}
 """
-_STATEMENTS = "c = x * (1 - part)\n        if torch.isinf(y).any():\n            c = c.clone().zero_()\n        return c + part"
+_STATEMENTS = (
+    "c = x * (1 - part)\n        if torch.isinf(y).any():\n            c = c.clone().zero_()\n        return c + part"
+)
 _INPUTS = ["torch.randn(2, 3), torch.zeros(2, 3)", "torch.randn(2, 3), torch.full((2, 3), inf)"]
 _WAYS = (Scenario(gradients="off"), Scenario(training=True, gradients="inner"))
 
