@@ -42,14 +42,7 @@ examples:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
-    parser = subparsers.add_parser(
-        "check",
-        help="list break sites",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=options.HelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = options.command(subparsers, "check", "list break sites", _DESCRIPTION, _EPILOG)
     options.add_paths(parser)
     options.add_rule_options(parser)
     options.add_project_options(parser)

@@ -20,18 +20,17 @@ class Completed(NamedTuple):
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
-    parser = subparsers.add_parser(
+    parser = options.command(
+        subparsers,
         "completion",
-        help="print a completion script for a shell",
-        description="Print a script that completes commands, options and their choices.",
-        epilog=(
+        "print a completion script for a shell",
+        "Print a script that completes commands, options and their choices.",
+        (
             "examples:\n"
             '  eval "$(graphmend completion bash)"                  in ~/.bashrc\n'
             '  graphmend completion zsh > "${fpath[1]}/_graphmend"\n'
             "  graphmend completion fish > ~/.config/fish/completions/graphmend.fish\n"
         ),
-        formatter_class=options.HelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("shell", choices=tuple(_SCRIPTS), help="the shell that reads it")
 

@@ -33,17 +33,8 @@ examples:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
-    parser = subparsers.add_parser(
-        "evaluate",
-        help="compile models before and after a branch",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=options.HelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "repository", nargs="?", default=".", metavar="REPO", help="a git repository, or a project in one [default: .]"
-    )
+    parser = options.command(subparsers, "evaluate", "compile models before and after a branch", _DESCRIPTION, _EPILOG)
+    options.add_repository(parser, "a git repository, or a project in one")
     parser.add_argument("--base", metavar="REF", help="the commit before [default: where the branch of --head began]")
     parser.add_argument("--head", default="HEAD", metavar="REF", help="the commit after [default: HEAD]")
     parser.add_argument(

@@ -36,14 +36,7 @@ examples:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
-    parser = subparsers.add_parser(
-        "fix",
-        help="apply fixes",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=options.HelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = options.command(subparsers, "fix", "apply fixes", _DESCRIPTION, _EPILOG)
     options.add_paths(parser)
     options.add_rule_options(parser)
     options.add_trace_option(parser)

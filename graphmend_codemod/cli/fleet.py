@@ -45,14 +45,7 @@ _GIB = 2**30
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command and what it can do."""
-    parser = subparsers.add_parser(
-        "fleet",
-        help="check, migrate or maintain many repositories",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=options.HelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = options.command(subparsers, "fleet", "check, migrate or maintain many repositories", _DESCRIPTION, _EPILOG)
     actions = parser.add_subparsers(dest="fleet_action", metavar="ACTION", required=True)
     helps = {"check": "count break sites", "migrate": "make a branch in each clone", "pr": "keep a pull request open"}
     for action in ACTIONS:

@@ -41,13 +41,12 @@ class Written(NamedTuple):
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
-    parser = subparsers.add_parser(
+    parser = options.command(
+        subparsers,
         "init",
-        help="write settings and a commit hook",
-        description=_DESCRIPTION,
-        epilog="examples:\n  graphmend init\n  graphmend init --dry-run\n  graphmend init --no-hook src/project\n",
-        formatter_class=options.HelpFormatter,
-        allow_abbrev=False,
+        "write settings and a commit hook",
+        _DESCRIPTION,
+        "examples:\n  graphmend init\n  graphmend init --dry-run\n  graphmend init --no-hook src/project\n",
     )
     parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help="a folder of the project [default: .]")
     parser.add_argument("--no-hook", action="store_true", help=f"leave {HOOKS} alone")

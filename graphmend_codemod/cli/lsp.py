@@ -9,16 +9,15 @@ from graphmend_codemod.cli import options
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
-    subparsers.add_parser(
+    options.command(
+        subparsers,
         "lsp",
-        help="run the language server for editors",
-        description=(
+        "run the language server for editors",
+        (
             "Speak the Language Server Protocol on standard input and output: findings while one types,\n"
             "quick fixes, and the rule's page on hover. Needs the extra `lsp`."
         ),
-        epilog="examples:\n  graphmend lsp        what an editor starts; docs/editors.md has settings for some\n",
-        formatter_class=options.HelpFormatter,
-        allow_abbrev=False,
+        "examples:\n  graphmend lsp        what an editor starts; docs/editors.md has settings for some\n",
     )
 
 

@@ -49,21 +49,8 @@ examples:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
-    parser = subparsers.add_parser(
-        "migrate",
-        help="put all fixes on a branch",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=options.HelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "repository",
-        nargs="?",
-        default=".",
-        metavar="REPO",
-        help="a git repository, or a folder in one to limit the migration to [default: .]",
-    )
+    parser = options.command(subparsers, "migrate", "put all fixes on a branch", _DESCRIPTION, _EPILOG)
+    options.add_repository(parser, "a git repository, or a folder in one to limit the migration to")
     parser.add_argument("--base", default="HEAD", metavar="REF", help="the commit to start from [default: HEAD]")
     parser.add_argument("--branch", metavar="NAME", help="the branch to make [default: graphmend/<year>-<month>-<day>]")
     parser.add_argument(

@@ -40,6 +40,31 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=34, width=min(columns, 120) - 2)
 
 
+def command(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    told: str,
+    description: str,
+    epilog: str,
+    usage: str | None = None,
+) -> argparse.ArgumentParser:
+    """Register a command, `told` in a line of the list of commands; its own page is taken as it is written."""
+    return subparsers.add_parser(
+        name,
+        help=told,
+        description=description,
+        epilog=epilog,
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+        usage=usage,
+    )
+
+
+def add_repository(parser: argparse.ArgumentParser, told: str) -> None:
+    """REPO, the current folder by default."""
+    parser.add_argument("repository", nargs="?", default=".", metavar="REPO", help=f"{told} [default: .]")
+
+
 def add_paths(parser: argparse.ArgumentParser) -> None:
     """PATHS and what goes with standard input."""
     parser.add_argument(

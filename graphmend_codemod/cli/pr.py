@@ -50,21 +50,8 @@ examples:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
-    parser = subparsers.add_parser(
-        "pr",
-        help="open or update a pull request with all fixes",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=options.HelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "repository",
-        nargs="?",
-        default=".",
-        metavar="REPO",
-        help="a clone with a remote on the forge, or an address [default: .]",
-    )
+    parser = options.command(subparsers, "pr", "open or update a pull request with all fixes", _DESCRIPTION, _EPILOG)
+    options.add_repository(parser, "a clone with a remote on the forge, or an address")
     _add_forge_options(parser)
     models.add_evaluate_option(parser)
     parser.add_argument(

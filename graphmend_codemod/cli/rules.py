@@ -16,22 +16,20 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register both commands."""
-    one = subparsers.add_parser(
+    one = options.command(
+        subparsers,
         "rule",
-        help="explain a rule",
-        description="Explain a rule: what it finds, why that breaks the graph, the fix, and when the fix is declined.",
-        epilog="examples:\n  graphmend rule GM101\n  graphmend rule GM101 --output-format json\n",
-        formatter_class=options.HelpFormatter,
-        allow_abbrev=False,
+        "explain a rule",
+        "Explain a rule: what it finds, why that breaks the graph, the fix, and when the fix is declined.",
+        "examples:\n  graphmend rule GM101\n  graphmend rule GM101 --output-format json\n",
     )
     one.add_argument("code", metavar="CODE", help="a rule's code or name")
-    every = subparsers.add_parser(
+    every = options.command(
+        subparsers,
         "rules",
-        help="list all rules",
-        description="List all rules, one per line.",
-        epilog="examples:\n  graphmend rules\n  graphmend rules --output-format json\n",
-        formatter_class=options.HelpFormatter,
-        allow_abbrev=False,
+        "list all rules",
+        "List all rules, one per line.",
+        "examples:\n  graphmend rules\n  graphmend rules --output-format json\n",
     )
     for parser in (one, every):
         parser.add_argument("--output-format", choices=("text", "json"), default="text", help="[default: text]")

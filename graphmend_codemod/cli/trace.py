@@ -51,13 +51,12 @@ examples:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
-    parser = subparsers.add_parser(
+    parser = options.command(
+        subparsers,
         "trace",
-        help="list the graph breaks of a run",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=options.HelpFormatter,
-        allow_abbrev=False,
+        "list the graph breaks of a run",
+        _DESCRIPTION,
+        _EPILOG,
         usage="graphmend trace [OPTIONS] -- COMMAND ...",
     )
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="the program and its arguments")
