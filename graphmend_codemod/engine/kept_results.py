@@ -15,7 +15,6 @@ from graphmend_codemod.analysis.patterns import is_none
 from graphmend_codemod.analysis.scope import walk, walk_scope
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 
 _DEEP = 4
@@ -25,21 +24,20 @@ _PLAIN = frozenset({"bool", "int", "float", "str", "bytes", "tuple", "Tuple", "O
 _LIBRARIES = frozenset({"numpy", "scipy", "librosa", "pywt", "random"})
 
 
-def outside_caches(diagnostic: Diagnostic, site: Site) -> Diagnostic:
-    """The diagnostic without its edit in a function whose result is cached, and in what such a function calls."""
-    edit = diagnostic.edit
-    if edit is None or not _has_cached(site):
-        return diagnostic
+def why_not(edit: Edit, site: Site) -> str | None:
+    """The reason in a function whose result is cached, and in what such a function calls."""
+    if not _has_cached(site):
+        return None
     calls = calls_in(site.source.text)
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None or _is_called_while_tracing(edit, site):
-        return diagnostic
+        return None
     families = ((each, _reached(calls, each)) for each in _cached(site, calls))
     keeper = next((each for each, family in families if function in family and _computes(site, family)), None)
     if keeper is None:
-        return diagnostic
+        return None
     reason = f"torch.compile asks no cache: without the break it would compute `{keeper.qualname}` in each call"
-    return diagnostic._replace(edit=None, declined=f"{reason}; manually keep its result on the module")
+    return f"{reason}; manually keep its result on the module"
 
 
 def _has_cached(site: Site) -> bool:

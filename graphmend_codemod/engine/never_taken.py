@@ -11,7 +11,6 @@ from graphmend_codemod.analysis.scope import parameter_names, walk_scope
 from graphmend_codemod.analysis.values import BOOL, UNKNOWN, Value, is_floating_dtype
 from graphmend_codemod.core.findings import CompilePath, Edit, EditForm
 from graphmend_codemod.rules.framework.conditions import expression
-from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 
 _NO_FLOATS = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "long", "int"})
@@ -19,11 +18,10 @@ _KEEPS_HISTORY = frozenset({"clone", "contiguous", "cpu", "cuda", "double", "flo
 _NUMBERS = frozenset({"int", "float", "bool", "str", "tuple", "list"})
 
 
-def taken(diagnostic: Diagnostic, site: Site) -> Diagnostic:
-    """The diagnostic without its edit where a condition of its header cannot hold at the site."""
-    edit = diagnostic.edit
-    if edit is None or edit.form is not EditForm.BESIDE:
-        return diagnostic
+def why_not(edit: Edit, site: Site) -> str | None:
+    """The reason where a condition of the edit's header cannot hold at the site."""
+    if edit.form is not EditForm.BESIDE:
+        return None
     asked = [*header_conditions(edit, site)]
     negated = {ast.unparse(each.operand) for each in asked if is_not(each)}
     floating = {_relative(site, of) for each in asked if (of := _asked_floating(each)) is not None}
@@ -32,10 +30,7 @@ def taken(diagnostic: Diagnostic, site: Site) -> Diagnostic:
         return _is_false(site, test) or _is_no_float(site, test, floating) or ast.unparse(test) in negated
 
     false = next(filter(is_false, asked), None)
-    if false is None:
-        return diagnostic
-    reason = f"a compile path would ask for `{ast.unparse(false)}`, which is never so here"
-    return diagnostic._replace(edit=None, declined=reason)
+    return f"a compile path would ask for `{ast.unparse(false)}`, which is never so here" if false is not None else None
 
 
 def header_conditions(edit: Edit, site: Site) -> Iterator[ast.expr]:

@@ -15,25 +15,24 @@ from graphmend_codemod.analysis.patterns import all_names
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import is_bool_or_byte, is_floating_dtype
-from graphmend_codemod.core.findings import Span
+from graphmend_codemod.core.findings import Edit, Span
 from graphmend_codemod.engine.written_below import is_element, root, written_below, written_in
-from graphmend_codemod.rules.framework.rule import Diagnostic, Rule
+from graphmend_codemod.rules.framework.rule import Contract
 from graphmend_codemod.rules.framework.site import Site
 
 
-def saved(diagnostic: Diagnostic, rule: Rule, site: Site) -> Diagnostic:
-    """The diagnostic without its edit where a mask or an index of the site is written in place below it."""
-    contract = rule.contract
-    if diagnostic.edit is None or not (contract.saves_masks or contract.saves_inputs) or site.no_grad:
-        return diagnostic
-    texts = [part for each in diagnostic.edit.replacements for part in each.parts if isinstance(part, str)]
+def why_not(edit: Edit, site: Site, contract: Contract) -> str | None:
+    """The reason where a mask or an index of the site is written in place below it."""
+    if not (contract.saves_masks or contract.saves_inputs) or site.no_grad:
+        return None
+    texts = [part for each in edit.replacements for part in each.parts if isinstance(part, str)]
     statement = site.span(site.place.statement)
-    around = next((each.span for each in diagnostic.edit.replacements if _holds(each.span, statement)), statement)
+    around = next((each.span for each in edit.replacements if _holds(each.span, statement)), statement)
     inside = [part for part in walk_scope(site.evaluator.scope.node) if _is_in(part, around)]
     own = {root(part) for part in inside if is_element(part)}
     looped = any(isinstance(each, (ast.For, ast.AsyncFor, ast.While)) for each in site.place.parents)
     if contract.saves_inputs:
-        here = any(_holds(each.span, statement) for each in diagnostic.edit.replacements)
+        here = any(_holds(each.span, statement) for each in edit.replacements)
         read = _read(inside) - own - {site.evaluator.scope.self_name} if here else set()
         read = {name for name in read if not site.value(ast.Name(name, ast.Load())).is_python}
         names = _sharing(site, read, sys.maxsize if looped else around.end_line)
@@ -47,9 +46,10 @@ def saved(diagnostic: Diagnostic, rule: Rule, site: Site) -> Diagnostic:
         names -= bound if contract.saves_inputs else set()  # what an operator returns shares nothing with its inputs
         written = written_below(site.evaluator.scope.node, around, names, site.evaluator.scope.self_name)
     if written is None:
-        return diagnostic
-    reason = f"`{short(written)}` changes in place what a gradient of the compile path would need"
-    return diagnostic._replace(edit=None, declined=f"{reason}; assign a new tensor there")
+        return None
+    return (
+        f"`{short(written)}` changes in place what a gradient of the compile path would need; assign a new tensor there"
+    )
 
 
 def _holds(span: Span, statement: Span) -> bool:

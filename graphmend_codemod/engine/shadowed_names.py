@@ -12,24 +12,21 @@ from graphmend_codemod.analysis.scope import Scope
 from graphmend_codemod.core.findings import Edit, Span
 from graphmend_codemod.core.source import SourceFile, parse_text
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 
 _BUILTINS = tuple(name for name in vars(builtins) if not name.startswith("_"))
 
 
-def unshadowed(diagnostic: Diagnostic, site: Site) -> Diagnostic:
-    """The diagnostic without its edit where what that writes beside the author's text reads another `isinstance`."""
-    edit, scope = diagnostic.edit, site.evaluator.scope
-    if edit is None:
-        return diagnostic
+def why_not(edit: Edit, site: Site) -> str | None:
+    """The reason where what the edit writes beside the author's text reads another `isinstance`."""
+    scope = site.evaluator.scope
     spelled = _spelled(edit)
     local = {name for name in spelled if scope.is_local(name)}
     hidden = {name for name in spelled if scope.resolve_global(name) not in (None, f"builtins.{name}")}
     if not local and not hidden:
-        return diagnostic  # nearly always
+        return None  # nearly always
     other = _other(site.source, edit, scope, local, hidden)
-    return diagnostic if other is None else diagnostic._replace(edit=None, declined=name_taken(other))
+    return name_taken(other) if other is not None else None
 
 
 def _spelled(edit: Edit) -> frozenset[str]:

@@ -6,29 +6,28 @@ import ast
 
 from graphmend_codemod.analysis.patterns import reads_name, stored_names
 from graphmend_codemod.analysis.scope import parameter_names, walk, walk_scope
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.engine.never_taken import header_conditions
-from graphmend_codemod.rules.framework.rule import Diagnostic
 from graphmend_codemod.rules.framework.site import Site
 
 
-def bound(diagnostic: Diagnostic, site: Site) -> Diagnostic:
-    """The diagnostic without its edit where a condition of its header reads the variable of a comprehension.
+def why_not(edit: Edit, site: Site) -> str | None:
+    """The reason where a condition of the edit's header reads the variable of a comprehension.
 
     `if is_compiling() and len(s) > 0:` in front of `n = [np.prod(s) for s in sizes]` would end in a NameError.
     """
     steps = site.evaluator.scope.outline.comprehensions
-    if diagnostic.edit is None or not steps:
-        return diagnostic
+    if not steps:
+        return None
     inside = {id(part) for each in steps for part in walk(each.target)}
     own = stored_names(part for each in steps for part in walk(each.target))
     own -= stored_names(part for part in walk_scope(site.evaluator.scope.node) if id(part) not in inside)
     own -= {*site.evaluator.scope.closure, *parameter_names(site.evaluator.scope.node)}
-    for condition in header_conditions(diagnostic.edit, site):
+    for condition in header_conditions(edit, site):
         missing = next((name for name in sorted(own) if _reads(condition, name)), None)
         if missing is not None:
-            reason = f"`{missing}` is bound only by a comprehension, so no condition can ask about it; write a loop"
-            return diagnostic._replace(edit=None, declined=reason)
-    return diagnostic
+            return f"`{missing}` is bound only by a comprehension, so no condition can ask about it; write a loop"
+    return None
 
 
 def _reads(condition: ast.expr, name: str) -> bool:
