@@ -25,87 +25,51 @@ _STATES = {
     "default_dtype": "the default dtype",
 }
 
-_FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
+_TENSOR = "^tensor '(.+)' "
+_ANEW = "a Python value that changes from call to call is compiled anew for each"
+_FORMS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (
-        re.compile(r"^tensor '(.+)' size mismatch at index (\d+)\. expected (\S+), actual (\S+)$"),
-        lambda m: (
-            f"size {m[2]} of {_name(m[1])} changed from {m[3]} to {m[4]}; if it varies, mark it with "
-            "`torch._dynamo.mark_dynamic` or compile with `dynamic=True`"
-        ),
+        rf"{_TENSOR}size mismatch at index (\d+)\. expected (\S+), actual (\S+)$",
+        "size {2} of {0} changed from {3} to {4}; if it varies, mark it with `torch._dynamo.mark_dynamic` or compile "
+        "with `dynamic=True`",
     ),
     (
-        re.compile(r"^tensor '(.+)' stride mismatch at index (\d+)\. expected (\S+), actual (\S+)$"),
-        lambda m: f"stride {m[2]} of {_name(m[1])} changed from {m[3]} to {m[4]}: another memory layout",
+        rf"{_TENSOR}stride mismatch at index (\d+)\. expected (\S+), actual (\S+)$",
+        "stride {2} of {0} changed from {3} to {4}: another memory layout",
+    ),
+    (rf"{_TENSOR}rank mismatch\. expected (\S+), actual (\S+)$", "{0} has {3} dimensions and had {2}"),
+    (rf"{_TENSOR}dtype mismatch\. expected (\S+), actual (\S+)$", "the dtype of {0} changed from {2} to {3}"),
+    (
+        rf"{_TENSOR}requires_grad mismatch\. expected requires_grad=(?:0|False)$",
+        "{0} requires gradients now, and did not",
+    ),
+    (rf"{_TENSOR}requires_grad mismatch\. expected requires_grad=\S+$", "{0} requires no gradients any more"),
+    (
+        rf"{_TENSOR}dispatch key set mismatch\. .*$",
+        "{0} is on another device, or gradients were turned on or off",
     ),
     (
-        re.compile(r"^tensor '(.+)' rank mismatch\. expected (\S+), actual (\S+)$"),
-        lambda m: f"{_name(m[1])} has {m[3]} dimensions and had {m[2]}",
-    ),
-    (
-        re.compile(r"^tensor '(.+)' dtype mismatch\. expected (\S+), actual (\S+)$"),
-        lambda m: f"the dtype of {_name(m[1])} changed from {m[2]} to {m[3]}",
-    ),
-    (
-        re.compile(r"^tensor '(.+)' requires_grad mismatch\. expected requires_grad=(\S+)$"),
-        lambda m: (
-            f"{_name(m[1])} requires "
-            + ("gradients now, and did not" if m[2] in {"0", "False"} else "no gradients any more")
-        ),
-    ),
-    (
-        re.compile(r"^tensor '(.+)' dispatch key set mismatch\. .*$"),
-        lambda m: f"{_name(m[1])} is on another device, or gradients were turned on or off",
-    ),
-    (
-        re.compile(r"^___check_type_id\((.+?), (?:\d+|\.\.\.)\)(?:, type=<class '(.+)'>)?.*$"),
+        r"^___check_type_id\((.+?), (?:\d+|\.\.\.)\)(?:, type=<class '(.+)'>)?.*$",
         lambda m: f"{_name(m[1])} is of another class" + (f" than `{m[2]}`" if m[2] else ""),
     ),
+    (r"^___check_obj_id\((.+?), (?:\d+|\.\.\.).*$", "{0} is a different object"),
     (
-        re.compile(r"^___check_obj_id\((.+?), (?:\d+|\.\.\.).*$"),
-        lambda m: f"{_name(m[1])} is a different object",
-    ),
-    (
-        re.compile(r"^(?:GLOBAL_STATE changed:?|___check_global_state\(\))(.*)$"),
+        r"^(?:GLOBAL_STATE changed:?|___check_global_state\(\))(.*)$",
         lambda m: f"a global state of torch changed: {_states(m[1])}",
     ),
+    (r"^not (.+)$", "{0} was false and is true"),
     (
-        re.compile(r"^not (.+)$"),
-        lambda m: f"{_name(m[1])} was false and is true",
+        r"^2 <= (.+)\.size\(\)\[(\d+)\]$",
+        "size {2} of {0} is 0 or 1 now, which torch compiles apart from other sizes",
     ),
-    (
-        re.compile(r"^2 <= (.+)\.size\(\)\[(\d+)\]$"),
-        lambda m: f"size {m[2]} of {_name(m[1])} is 0 or 1 now, which torch compiles apart from other sizes",
-    ),
-    (
-        re.compile(r"^len\((.+)\) != 0$"),
-        lambda m: f"{_name(m[1])} is empty now, and was not",
-    ),
-    (
-        re.compile(r"^(\S.*) is None$"),
-        lambda m: f"{_name(m[1])} was None and is not any more",
-    ),
-    (
-        re.compile(r"^(\S.*) is not None$"),
-        lambda m: f"{_name(m[1])} is None now, and was not",
-    ),
-    (
-        re.compile(r"^(\S.*? (?:[<>]=?|!=) .+)$"),
-        lambda m: f"{_name(m[1])} is not true any more",
-    ),
-    (
-        re.compile(r"^(\S.*?) == \.\.\.$"),
-        lambda m: (
-            f"{_name(m[1])} is not what it was: a Python value that changes from call to call is compiled anew for each"
-        ),
-    ),
-    (
-        re.compile(r"^(\S.*?) == (.+)$"),
-        lambda m: (
-            f"{_name(m[1])} was {m[2]} and is not any more: a Python value that changes from call to call is compiled "
-            "anew for each"
-        ),
-    ),
+    (r"^len\((.+)\) != 0$", "{0} is empty now, and was not"),
+    (r"^(\S.*) is None$", "{0} was None and is not any more"),
+    (r"^(\S.*) is not None$", "{0} is None now, and was not"),
+    (r"^(\S.*? (?:[<>]=?|!=) .+)$", "{0} is not true any more"),
+    (r"^(\S.*?) == \.\.\.$", f"{{0}} is not what it was: {_ANEW}"),
+    (r"^(\S.*?) == (.+)$", f"{{0}} was {{2}} and is not any more: {_ANEW}"),
 )
+"""The forms of guards that failed, and what they mean: `{0}` is the first group as its author would write it."""
 
 
 def reasons(texts: Iterable[str]) -> tuple[Reason, ...]:
@@ -118,10 +82,10 @@ def reasons(texts: Iterable[str]) -> tuple[Reason, ...]:
 
 def in_words(guard: str) -> str:
     """What a guard that failed means; the guard itself where its form is not known."""
-    for pattern, words in _FORMS:
-        match = pattern.match(guard)
+    for form, words in _FORMS:
+        match = re.match(form, guard)
         if match is not None:
-            return words(match)
+            return words.format(_name(match[1]), *match.groups()) if isinstance(words, str) else words(match)
     return guard
 
 
