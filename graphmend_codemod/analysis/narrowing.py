@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.patterns import is_attribute, is_none, is_not
-from graphmend_codemod.analysis.scope import NODE_FIELDS, put_children, walk
+from graphmend_codemod.analysis.scope import NODE_FIELDS, of_kind, put_children, walk
 from graphmend_codemod.analysis.values import (
     FLOATING,
     NO_TENSOR,
@@ -180,11 +180,7 @@ def add_evidence(evaluator: Evaluator, statement: ast.stmt, env: Env) -> None:
     for expression in _expressions(statement):
         for key, hint in _tensor_arguments(evaluator, expression, env):
             if bound is None:
-                bound = {
-                    node.id
-                    for node in walk(statement)
-                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-                }
+                bound = {node.id for node in of_kind(walk(statement), ast.Name) if isinstance(node.ctx, ast.Store)}
             if key not in bound:
                 _become_tensor(evaluator, key, env, hint)
 

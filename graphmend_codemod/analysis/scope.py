@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from graphmend_codemod.project.index.facts import AttributeFact, ClassFacts, IndexView
 
+Node = TypeVar("Node", bound=ast.AST)
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _SCOPES = frozenset(SCOPES)
@@ -129,6 +130,11 @@ def walk(root: ast.AST) -> Iterator[ast.AST]:
         yield node
         if fields := NODE_FIELDS[node.__class__]:
             put_children(node, fields, stack)
+
+
+def of_kind(nodes: Iterable[ast.AST], kind: type[Node]) -> Iterator[Node]:
+    """The nodes of one class among some, such as the calls in a tree: `of_kind(walk(tree), ast.Call)`."""
+    return (each for each in nodes if isinstance(each, kind))
 
 
 def parents_in(root: ast.AST) -> dict[int, ast.AST]:

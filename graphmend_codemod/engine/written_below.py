@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.patterns import all_names, last_name
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.scope import of_kind, walk_scope
 from graphmend_codemod.core.findings import Span
 
 _SIMPLE = (ast.Assign, ast.AnnAssign)
@@ -115,10 +115,7 @@ def _after(statement: ast.Assign | ast.AnnAssign, leading: set[str], own: str | 
     """The names that lead to the tensor after an assignment."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     bound = {
-        part.id
-        for target in targets
-        for part in ast.walk(target)
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+        part.id for target in targets for part in of_kind(ast.walk(target), ast.Name) if isinstance(part.ctx, ast.Store)
     }
     if statement.value is None or _source(statement.value, leading) in leading:
         return leading | bound

@@ -44,7 +44,7 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.patterns import all_names, elements_of, is_literal, is_name, is_within, names_bound
-from graphmend_codemod.analysis.scope import walk, walk_in_layers
+from graphmend_codemod.analysis.scope import of_kind, walk, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import AS_OPERATOR
@@ -186,8 +186,7 @@ def _data_dependent(site: Site, node: ast.AST) -> bool:
     """True when something in `node` has as many elements as a condition holds for, or reads a tensor's values."""
     return any(
         getattr(part.func, "attr", "") in _READS or where_of(site, part) is not None
-        for part in walk(node)
-        if isinstance(part, ast.Call)
+        for part in of_kind(walk(node), ast.Call)
     )
 
 
@@ -219,11 +218,8 @@ def _joined(before: list[ast.stmt], after: list[ast.stmt], node: ast.For) -> lis
     """`y = torch.cat(pieces)` behind a loop that appends to `pieces`."""
     appended = {
         part.func.value.id
-        for part in walk_in_layers(node)
-        if isinstance(part, ast.Call)
-        and isinstance(part.func, ast.Attribute)
-        and part.func.attr == "append"
-        and isinstance(part.func.value, ast.Name)
+        for part in of_kind(walk_in_layers(node), ast.Call)
+        if isinstance(part.func, ast.Attribute) and part.func.attr == "append" and isinstance(part.func.value, ast.Name)
     }
     lists = {_target(each) for each in before if isinstance(each, ast.Assign) and _is_empty_list(each.value)}
     read = all_names(after[0]) if after else set()
@@ -263,9 +259,7 @@ def _is_size_list(site: Site, sizes: ast.expr) -> bool:
     tree = tree_of(site.source.text)
     for function in walk(tree):
         if isinstance(function, ast.FunctionDef) and any(
-            _target(part) == sizes.id and _read_back(part.value)
-            for part in walk(function)
-            if isinstance(part, ast.Assign)
+            _target(part) == sizes.id and _read_back(part.value) for part in of_kind(walk(function), ast.Assign)
         ):
             return True
     return False
@@ -275,9 +269,8 @@ def _slices(node: ast.For) -> list[ast.Subscript]:
     """Subscripts by a slice whose bounds the loop computes."""
     between = [
         (part, {part.slice.lower.id, part.slice.upper.id})
-        for part in walk_in_layers(node)
-        if isinstance(part, ast.Subscript)
-        and isinstance(part.slice, ast.Slice)
+        for part in of_kind(walk_in_layers(node), ast.Subscript)
+        if isinstance(part.slice, ast.Slice)
         and part.slice.step is None
         and isinstance(part.slice.lower, ast.Name)
         and isinstance(part.slice.upper, ast.Name)

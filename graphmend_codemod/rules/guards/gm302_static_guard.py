@@ -16,7 +16,7 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import stores_name
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.scope import of_kind, walk_scope
 from graphmend_codemod.analysis.values import INT64, ValueKind
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import beside
@@ -82,9 +82,7 @@ def _is_container(site: Site, node: ast.expr) -> bool:
 
 def _bound(site: Site) -> list[ast.Name]:
     return [
-        node
-        for node in walk_scope(site.evaluator.scope.node)
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+        node for node in of_kind(walk_scope(site.evaluator.scope.node), ast.Name) if not isinstance(node.ctx, ast.Load)
     ]
 
 

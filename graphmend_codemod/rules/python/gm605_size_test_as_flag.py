@@ -16,7 +16,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis.patterns import is_name, is_shape, is_size
-from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import of_kind, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import Origin, ValueKind
 from graphmend_codemod.core.findings import Edit
@@ -39,8 +39,7 @@ def test_as_flag(site: Site, node: ast.Assign | ast.Return | ast.Expr) -> Diagno
         return None
     tests = [
         word.value
-        for part in walk_in_layers(node.value)
-        if isinstance(part, ast.Call)
+        for part in of_kind(walk_in_layers(node.value), ast.Call)
         for word in part.keywords
         if word.arg == _FLAG
     ]
@@ -68,8 +67,7 @@ def _is_handed_on(site: Site, name: str) -> bool:
     """Whether a call of the function has the name as its flag."""
     return any(
         word.arg == _FLAG and is_name(word.value, name)
-        for part in walk_scope(site.evaluator.scope.node)
-        if isinstance(part, ast.Call)
+        for part in of_kind(walk_scope(site.evaluator.scope.node), ast.Call)
         for word in part.keywords
     )
 

@@ -32,7 +32,7 @@ from collections.abc import Collection
 from functools import lru_cache
 
 from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_name, last_name
-from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.analysis.scope import of_kind, walk_in_layers
 from graphmend_codemod.project.summary.spelling import ELEMENT_TESTED
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
@@ -125,9 +125,7 @@ def _may_read(site: Site, node: ast.stmt) -> bool:
         for _ in range(3):
             before = len(found)
             for each in outline.assignments:
-                bound = {
-                    part.id for target in each.targets for part in elements_of(target) if isinstance(part, ast.Name)
-                }
+                bound = {part.id for target in each.targets for part in of_kind(elements_of(target), ast.Name)}
                 if not bound <= found and any(tells(part, found) for part in walk_in_layers(each.value)):
                     found |= bound
             if len(found) == before:

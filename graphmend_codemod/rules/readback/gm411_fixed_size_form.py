@@ -39,7 +39,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from graphmend_codemod.analysis.scope import INDEXED, Outline
+from graphmend_codemod.analysis.scope import INDEXED, Outline, of_kind
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Replacement
 from graphmend_codemod.rules.framework.conditions import names_in
@@ -107,12 +107,7 @@ def _needs_choice(site: Site, statement: ast.stmt, forms: list[FixedForm]) -> bo
     """True where a statement has statements in it, skips a part, or binds what the conditions read."""
     nested = any(isinstance(part, (ast.IfExp, ast.BoolOp, ast.Lambda)) for part in ast.walk(statement))
     inside = {part.id for part in ast.walk(statement) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-    outside = {
-        part.id
-        for target in getattr(statement, "targets", ())
-        for part in ast.walk(target)
-        if isinstance(part, ast.Name)
-    }
+    outside = {part.id for target in getattr(statement, "targets", ()) for part in of_kind(ast.walk(target), ast.Name)}
     read = names_in(condition for form in forms for condition in form.conditions)
     return nested or not isinstance(statement, _SIMPLE) or not read.isdisjoint(inside - outside)
 

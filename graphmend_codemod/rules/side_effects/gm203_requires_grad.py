@@ -36,7 +36,7 @@ from graphmend_codemod.analysis.patterns import (
     stores_name,
     values_given,
 )
-from graphmend_codemod.analysis.scope import dotted, walk_scope
+from graphmend_codemod.analysis.scope import dotted, of_kind, walk_scope
 from graphmend_codemod.rules.framework.edits import beside, judged
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
@@ -194,9 +194,7 @@ def is_new(site: Site, name: str) -> bool:
     if any(part.lineno < site.place.statement.lineno for part in _kept(function, name)):
         return False
     given = {
-        id(each.targets[0]): each.value
-        for each in walk_scope(function)
-        if isinstance(each, ast.Assign) and len(each.targets) == 1
+        id(each.targets[0]): each.value for each in of_kind(walk_scope(function), ast.Assign) if len(each.targets) == 1
     }
     return bool(before) and all(id(part) in given and _makes_new(site, given[id(part)]) for part in before)
 

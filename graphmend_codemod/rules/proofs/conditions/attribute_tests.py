@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from graphmend_codemod.analysis.callgraph import Definition
 from graphmend_codemod.analysis.patterns import is_attribute, is_not
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.scope import of_kind, walk
 
 
 def test_of_attributes(function: Definition, node: ast.AST, parents: Mapping[int, ast.AST]) -> str | None:
@@ -18,9 +18,7 @@ def test_of_attributes(function: Definition, node: ast.AST, parents: Mapping[int
         if isinstance(above, ast.If) and any(each is below for each in above.body):
             names = _attributes(above.test)
             changed = {
-                part.attr
-                for part in walk(function.node)
-                if isinstance(part, ast.Attribute) and not isinstance(part.ctx, ast.Load)
+                part.attr for part in of_kind(walk(function.node), ast.Attribute) if not isinstance(part.ctx, ast.Load)
             }
             if names is not None and not names & changed:
                 return ast.unparse(above.test)

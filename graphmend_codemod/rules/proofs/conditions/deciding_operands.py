@@ -9,7 +9,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis.aliasing import RANDOM, may_write
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.patterns import all_names, is_attribute, is_name, is_not, same
-from graphmend_codemod.analysis.scope import FunctionNode, defaults_of, dotted, walk, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, defaults_of, dotted, of_kind, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import RETURNS_TENSOR
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.rules.framework.site import Site
@@ -168,12 +168,7 @@ def _never(site: Site, node: ast.expr, outcome: bool) -> bool:
         return known is not None and known is not outcome
     loops = [each for each in (*site.place.parents, site.place.statement) if isinstance(each, _LOOPS)]
     read = all_names(node)
-    stored = (
-        part.id
-        for loop in loops
-        for part in walk(loop)
-        if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
-    )
+    stored = (part.id for loop in loops for part in of_kind(walk(loop), ast.Name) if not isinstance(part.ctx, ast.Load))
     return not read.isdisjoint(stored)
 
 
@@ -366,8 +361,8 @@ def is_usually_above_0(site: Site, node: ast.expr) -> bool:
     made = _constructor(site)
     given = [
         each.value
-        for each in ast.walk(made or scope.node)
-        if isinstance(each, ast.Assign) and any(_is_own(made, target, node.attr) for target in each.targets)
+        for each in of_kind(ast.walk(made or scope.node), ast.Assign)
+        if any(_is_own(made, target, node.attr) for target in each.targets)
     ]
     return made is not None and len(given) == 1 and isinstance(given[0], ast.Name) and _default(made, given[0].id) > 0
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis.aliasing import operands
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.patterns import last_name
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.scope import of_kind, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 
@@ -37,9 +37,7 @@ def where_kept(site: Site, node: ast.Assign, name: str) -> ast.AST | None:
             if bound is None or any(each is None or each.lineno == node.lineno for each in bound):
                 targets = part.targets if isinstance(part, ast.Assign) else [getattr(part, "target", part)]
                 plain = [each.id for each in targets if isinstance(each, ast.Name)]
-                globals_ = {
-                    one for each in walk_scope(function.node) if isinstance(each, ast.Global) for one in each.names
-                }
+                globals_ = {one for each in of_kind(walk_scope(function.node), ast.Global) for one in each.names}
                 if isinstance(part, ast.Call) or len(plain) < len(targets) or not globals_.isdisjoint(plain):
                     return part
                 held |= set(plain)

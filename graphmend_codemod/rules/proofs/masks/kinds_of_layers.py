@@ -20,7 +20,7 @@ from graphmend_codemod.analysis.patterns import (
     reads_name,
     stores_name,
 )
-from graphmend_codemod.analysis.scope import dotted, parameter_names, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import dotted, of_kind, parameter_names, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.value_flow import stores_of
 from graphmend_codemod.rules.proofs.masks.layer_choices import LayerChoice, live
 
@@ -80,9 +80,7 @@ def _branched(function: Definition, node: ast.Assign, name: str) -> ByKind | Non
     target = only_target(node)
     if not isinstance(target, ast.Name) or not is_name(node.value, name) or target.id == name:
         return None
-    tests = sorted(
-        (each for each in walk_scope(function.node) if isinstance(each, ast.If)), key=lambda each: each.lineno
-    )
+    tests = sorted(of_kind(walk_scope(function.node), ast.If), key=lambda each: each.lineno)
     outer = next((each for each in tests if any(body[:1] == [node] for _, body in _branches(each))), None)
     branches = list(_branches(outer)) if outer is not None else []
     given = [body[0] for _, body in branches if len(body) == 1 and is_name(only_target(body[0]), target.id)]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import argument_limits
 from graphmend_codemod.analysis.patterns import elements_of, is_name, is_not, same
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.scope import of_kind, walk
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, Value, ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -94,9 +94,7 @@ def neutral(site: Site, body: Sequence[ast.stmt], mask: ast.expr) -> list[str] |
                 return None
             made.add(name)
         for fact in found:
-            known = next(
-                (part.id for part in walk(ast.parse(fact)) if isinstance(part, ast.Name) and part.id in made), ""
-            )
+            known = next((part.id for part in of_kind(walk(ast.parse(fact)), ast.Name) if part.id in made), "")
             if known:
                 raise NotProven(f"`{known}` is computed in the branch, and the compile path has to ask for it before")
         facts += found

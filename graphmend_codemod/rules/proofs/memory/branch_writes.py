@@ -12,7 +12,7 @@ from graphmend_codemod.analysis.aliasing import RANDOM
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.literals import number_of
 from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_literal, is_name, is_not, last_name
-from graphmend_codemod.analysis.scope import parameter_names, parameters, walk, walk_in_layers
+from graphmend_codemod.analysis.scope import of_kind, parameter_names, parameters, walk, walk_in_layers
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -279,9 +279,7 @@ class _Calls:
             return False
         bound = [part for part in walk(self._function) if is_name(part, name)]
         stores = [part for part in bound if not isinstance(part.ctx, ast.Load)]
-        assigned = [
-            part for part in walk(self._function) if isinstance(part, ast.Assign) and is_name(part.targets[0], name)
-        ]
+        assigned = [part for part in of_kind(walk(self._function), ast.Assign) if is_name(part.targets[0], name)]
         if len(stores) != len(assigned):
             return False
         return all(self.why_not_same(part.value, seen | {name}) is None for part in assigned)

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.patterns import elements_of
-from graphmend_codemod.analysis.scope import dotted, walk_in_layers
+from graphmend_codemod.analysis.scope import dotted, of_kind, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import CompilePath, Edit, Original, Replacement
@@ -113,9 +113,7 @@ class Rewriter(MaskedLosses):
             return False
         if not isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr, ast.Assert)):
             raise NotRowwise(f"`{short(node)}` comes before what is selected is written back")
-        bound = [
-            part.id for part in walk_in_layers(node) if isinstance(part, ast.Name) and part.ctx.__class__ is ast.Store
-        ]
+        bound = [part.id for part in of_kind(walk_in_layers(node), ast.Name) if part.ctx.__class__ is ast.Store]
         if not self.own.isdisjoint(bound):
             raise NotRowwise(f"`{self.choice}` is bound again before what it selects is written back")
         if isinstance(node, ast.Assign) and len(node.targets) == 1:

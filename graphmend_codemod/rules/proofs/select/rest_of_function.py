@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
 from graphmend_codemod.analysis.patterns import is_name, names_bound
-from graphmend_codemod.analysis.scope import FunctionNode, parameter_names, walk, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, of_kind, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.speculation import is_bound_above
 from graphmend_codemod.core.findings import Edit, Helper, Original
 from graphmend_codemod.rules.framework.edits import beside, under
@@ -160,9 +160,7 @@ def _asserted(site: Site, rest: Sequence[ast.stmt]) -> list[str]:
                 found.append(site.operand_of_and(statement.test))
         elif not isinstance(statement, (ast.Assign, ast.AugAssign)):
             break
-        bound |= {
-            part.id for part in walk_scope(statement) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
-        }
+        bound |= {part.id for part in of_kind(walk_scope(statement), ast.Name) if isinstance(part.ctx, ast.Store)}
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import elements_of
+from graphmend_codemod.analysis.scope import of_kind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.evidence import is_list_of_tests, is_mask, is_number, may_be_mask
 from graphmend_codemod.rules.proofs.untraced.kinds import CAPTURE, Untraced
@@ -55,9 +56,7 @@ def cut(site: Site, node: ast.Subscript) -> Untraced | None:
 
 def bounds(node: ast.Subscript) -> list[ast.expr]:
     """Where the slices of an index begin and end."""
-    found = [
-        each for part in elements_of(node.slice) if isinstance(part, ast.Slice) for each in (part.lower, part.upper)
-    ]
+    found = [each for part in of_kind(elements_of(node.slice), ast.Slice) for each in (part.lower, part.upper)]
     return [each for each in found if each is not None]
 
 

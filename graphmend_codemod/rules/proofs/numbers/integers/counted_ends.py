@@ -23,7 +23,7 @@ from graphmend_codemod.analysis.patterns import (
     stored_names,
     stores_name,
 )
-from graphmend_codemod.analysis.scope import FunctionNode, parameter_names, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, of_kind, parameter_names, walk_scope
 from graphmend_codemod.analysis.value_flow import given_for
 from graphmend_codemod.core.findings import CompilePath, Original, Replacement
 from graphmend_codemod.rules.framework.edits import path_beside
@@ -103,9 +103,7 @@ class CountedEnds:
                 continue
             if not asks_for_none(node.test, (ast.Is,)) or not is_name(node.test.left, name):
                 continue
-            stores = [
-                part for part in walk_scope(function.node) if isinstance(part, ast.Assign) and is_target(part, name)
-            ]
+            stores = [part for part in of_kind(walk_scope(function.node), ast.Assign) if is_target(part, name)]
             below = [each for each in stores if each.lineno > node.lineno]
             if len(below) != 1 or below[0] not in node.body or sum(_changes(function.node, name, node.lineno)) > 1:
                 return None
@@ -135,9 +133,7 @@ class CountedEnds:
             return None
         handed: list[tuple[Definition, ast.Assign, ast.Call, str]] = []
         for caller, call, given in given_for(self._calls, self._own, name):
-            statements = (
-                each for each in walk_scope(caller.node) if isinstance(each, ast.Assign) and each.value is call
-            )
+            statements = (each for each in of_kind(walk_scope(caller.node), ast.Assign) if each.value is call)
             statement = next(statements, None)
             if not isinstance(given, ast.Name) or statement is None or caller.node is self._own.node:
                 continue

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
 from graphmend_codemod.analysis.patterns import is_name, other_side
-from graphmend_codemod.analysis.scope import parents_in, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import of_kind, parents_in, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition_parts import whole_number
@@ -115,9 +115,8 @@ def _compared(test: ast.expr, whole: bool, floating: bool) -> set[int]:
     return {
         id(side)
         for sides in compared
-        for side in sides
-        if isinstance(side, ast.Name)
-        and (whole or all(each is side or is_small(each, floating=floating) for each in sides))
+        for side in of_kind(sides, ast.Name)
+        if whole or all(each is side or is_small(each, floating=floating) for each in sides)
     }
 
 

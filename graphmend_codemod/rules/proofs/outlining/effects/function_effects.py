@@ -14,7 +14,7 @@ from itertools import permutations
 from graphmend_codemod.analysis import aliasing, speculation
 from graphmend_codemod.analysis.iterated import in_step
 from graphmend_codemod.analysis.patterns import all_given, elements_of, is_attribute, is_name, root_of, same
-from graphmend_codemod.analysis.scope import FunctionNode, parameter_names
+from graphmend_codemod.analysis.scope import FunctionNode, of_kind, parameter_names
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.gradients import unrecorded
@@ -216,8 +216,8 @@ class _Body(NameOrigins):
         """Notes what the method does with attributes of the instance; NotProven where it hands the instance on."""
         plain = {
             id(target): node.value
-            for node in self.nodes
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+            for node in of_kind(self.nodes, ast.Assign)
+            if isinstance(node.value, ast.Constant)
             for target in node.targets
         }
         called = {id(node.func) for node in self.nodes if isinstance(node, ast.Call)}
@@ -362,9 +362,7 @@ class _Body(NameOrigins):
         elif isinstance(target, ast.Subscript):
             name = root_of(target)
             made = [
-                node.value
-                for node in self.nodes
-                if isinstance(node, ast.Assign) and any(is_name(t, name) for t in node.targets)
+                node.value for node in of_kind(self.nodes, ast.Assign) if any(is_name(t, name) for t in node.targets)
             ]
             if name is not None and not (made and all(map(self._makes_tensor, made))):
                 yield name

@@ -23,7 +23,7 @@ from graphmend_codemod.analysis.patterns import (
     root_of,
     stores_name,
 )
-from graphmend_codemod.analysis.scope import FunctionNode, body_of, parameters, walk, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, body_of, of_kind, parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -96,10 +96,9 @@ def demand_handed(site: Site, method: FunctionNode) -> None:
     """
     chosen = {
         target.id
-        for node in walk_scope(method)
-        if isinstance(node, ast.Assign) and _is_looked_up(site, node.value)
-        for target in node.targets
-        if isinstance(target, ast.Name)
+        for node in of_kind(walk_scope(method), ast.Assign)
+        if _is_looked_up(site, node.value)
+        for target in of_kind(node.targets, ast.Name)
     }
     for call in (node for node in walk(method) if isinstance(node, ast.Call)):
         handed = [each for each in all_given(call) if is_name(each, "self")]
@@ -165,8 +164,8 @@ def _is_new(method: FunctionNode, name: str | None, nodes: list[ast.AST], seen: 
     stored = [node for node in nodes if stores_name(node, name)]
     made = [
         node
-        for node in nodes
-        if isinstance(node, ast.Assign) and any(stores_name(part, name) for each in node.targets for part in walk(each))
+        for node in of_kind(nodes, ast.Assign)
+        if any(stores_name(part, name) for each in node.targets for part in walk(each))
     ]
     grown = [node for node in nodes if isinstance(node, ast.AugAssign) and is_name(node.target, name)]
     known = seen | {name}

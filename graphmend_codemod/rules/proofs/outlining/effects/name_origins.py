@@ -9,7 +9,7 @@ from functools import cached_property
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import all_given, assigned_pairs, stored_names
-from graphmend_codemod.analysis.scope import children
+from graphmend_codemod.analysis.scope import children, of_kind
 from graphmend_codemod.analysis.value_flow import closure
 
 
@@ -46,9 +46,7 @@ class NameOrigins(ABC):
 
     def holders(self, target: ast.expr) -> Iterable[str]:
         """The names that refer to a value once `target` is bound to it."""
-        return (
-            part.id for part in ast.walk(target) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
-        )
+        return (part.id for part in of_kind(ast.walk(target), ast.Name) if not isinstance(part.ctx, ast.Load))
 
     def roots(self, node: ast.expr) -> set[str]:
         """The names whose memory the value of an expression may share."""

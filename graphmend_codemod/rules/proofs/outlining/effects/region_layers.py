@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import aliasing, speculation
 from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in
 from graphmend_codemod.analysis.patterns import last_name, listed
-from graphmend_codemod.analysis.scope import defaults_of, walk
+from graphmend_codemod.analysis.scope import defaults_of, of_kind, walk
 from graphmend_codemod.analysis.value_flow import put_into
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -98,9 +98,7 @@ def _given_class(site: Site, calls: ModuleCalls, owner: str, made: list[ast.expr
     defaults = {each.arg: given for each, given in (defaults_of(calls.definitions[key].node) if key else ())}
     empty = {"torch.nn.ModuleDict", "torch.nn.ModuleList"}
     layers = [each for each in made if not (isinstance(each, ast.Call) and site.resolve_global(each.func) in empty)]
-    bare = all(
-        not each.args and not each.keywords for each in made if isinstance(each, ast.Call) and each not in layers
-    )
+    bare = all(not each.args and not each.keywords for each in of_kind(made, ast.Call) if each not in layers)
     names = {getattr(each.func, "id", "") if isinstance(each, ast.Call) else "" for each in layers}
     default = defaults.get(names.pop()) if len(names) == 1 else None
     if not bare or not isinstance(default, ast.Name) or not calls.class_named(default.id):

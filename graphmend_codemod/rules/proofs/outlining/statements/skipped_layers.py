@@ -10,7 +10,7 @@ import ast
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis.patterns import all_names, is_attribute, is_name, names_bound
-from graphmend_codemod.analysis.scope import walk, walk_scope
+from graphmend_codemod.analysis.scope import of_kind, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
@@ -85,8 +85,8 @@ def _layer(site: Site, loop: ast.For, statements: Sequence[ast.stmt]) -> str:
     called = [
         part.func.id
         for each in statements
-        for part in walk(each)
-        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id in names
+        for part in of_kind(walk(each), ast.Call)
+        if isinstance(part.func, ast.Name) and part.func.id in names
     ]
     if len(called) != 1:
         raise NotProven("a round does not call one layer of the loop once")
@@ -137,8 +137,7 @@ def _given(site: Site, found: Ways, statements: Sequence[ast.stmt], layer: str) 
     handed = [
         word.value
         for each in statements
-        for call in walk(each)
-        if isinstance(call, ast.Call)
+        for call in of_kind(walk(each), ast.Call)
         for word in call.keywords
         if word.arg is None
     ]

@@ -14,7 +14,7 @@ from functools import partial
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import elements_of, last_name, same, values_assigned, written_integer
-from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, dotted, of_kind, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.symbols.batched_products import why_batched, why_convolved
@@ -36,9 +36,7 @@ def widths_kept(
     """
     scope, flat, asked = site.evaluator.scope.node, list[ast.expr](), list[str]()
     chosen, cut = rows_of(scope, nodes), rows_of(scope, (), numbers)
-    picked = next(
-        (part for part in walk_scope(scope) if isinstance(part, ast.Subscript) and _picks(part, chosen)), None
-    )
+    picked = next((part for part in of_kind(walk_scope(scope), ast.Subscript) if _picks(part, chosen)), None)
     if picked is not None:
         return f"`{short(picked)}` picks one of so many, which Inductor cannot compile", [], []
     found = [(rows, *each) for rows in (chosen, cut) for each in _calls(scope, rows)]
