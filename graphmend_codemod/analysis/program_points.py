@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.interpreter import Env
@@ -46,3 +46,16 @@ class ProgramPoint(NamedTuple):
     def in_loop(self) -> bool:
         """True below a loop of the same function."""
         return any(isinstance(parent, (ast.For, ast.AsyncFor, ast.While)) for parent in self.parents)
+
+    def above(self) -> Iterator[ast.stmt]:
+        """The statements before this one in its block and in the blocks around it, the nearest first."""
+        return (each for body, position in reversed(self.blocks) for each in reversed(body[:position]))
+
+    def below(self, *through: type[ast.stmt]) -> list[ast.stmt]:
+        """The statements after this one in its block, and in those around it as long as these kinds hold it."""
+        found: list[ast.stmt] = []
+        for number, (body, position) in enumerate(reversed(self.blocks)):
+            if number and not isinstance(body[position], through):
+                break
+            found += body[position + 1 :]
+        return found

@@ -137,6 +137,15 @@ def of_kind(nodes: Iterable[ast.AST], kind: type[Node]) -> Iterator[Node]:
     return (each for each in nodes if isinstance(each, kind))
 
 
+def own_parts(statement: ast.stmt) -> list[ast.AST]:
+    """The nodes of a statement without the statements inside it; the statement itself where it holds no others."""
+    if not hasattr(statement, "body"):
+        return list(walk_in_layers(statement))
+    heads = [getattr(statement, field, None) for field in ("test", "iter", "target", "items", "subject")]
+    roots = [each for head in heads for each in (head if isinstance(head, list) else [head]) if each is not None]
+    return [part for root in roots for part in walk_in_layers(root)]
+
+
 def parents_in(root: ast.AST) -> dict[int, ast.AST]:
     """The node above each node below `root`, by its id."""
     return {id(child): parent for parent in walk(root) for child in children(parent)}

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterator
 
 from graphmend_codemod.analysis.gradients import certainly_off
-from graphmend_codemod.analysis.patterns import is_name, is_not, only_target, stores_name
+from graphmend_codemod.analysis.patterns import is_name, is_not, only_target, operands_of, stores_name
 from graphmend_codemod.analysis.scope import parameter_names, walk_scope
 from graphmend_codemod.analysis.values import BOOL, UNKNOWN, Value, is_floating_dtype
 from graphmend_codemod.core.findings import CompilePath, Edit, EditForm
@@ -40,8 +40,7 @@ def header_conditions(edit: Edit, site: Site) -> Iterator[ast.expr]:
         if isinstance(path, CompilePath):  # negated, the statement is left out where they hold
             for condition in path.conditions[1:]:
                 test = expression(condition)
-                both = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)
-                yield from test.values if both else [test]  # type: ignore[attr-defined]
+                yield from operands_of(test, ast.And)
 
 
 def _is_false(site: Site, test: ast.expr) -> bool:

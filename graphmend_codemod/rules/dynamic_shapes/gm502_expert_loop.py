@@ -143,12 +143,9 @@ def _cast_to_bool(site: Site, node: ast.expr) -> bool:
     """True for a name that was last assigned a `.bool()`."""
     if not isinstance(node, ast.Name):
         return False
-    for body, position in reversed(site.place.blocks):
-        for statement in reversed(body[:position]):
-            if node.id in names_bound(statement):
-                call = statement.value if isinstance(statement, ast.Assign) else None
-                return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "bool"
-    return False
+    last = next((each for each in site.place.above() if node.id in names_bound(each)), None)
+    call = last.value if isinstance(last, ast.Assign) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "bool"
 
 
 def _writes_rows(node: ast.AST) -> bool:

@@ -381,5 +381,4 @@ class Site(SiteText):
 
     def following(self) -> list[ast.stmt]:
         """The statements after this one in its block."""
-        body, position = self.place.blocks[-1]
-        return list(body[position + 1 :])
+        return self.place.below()

@@ -7,7 +7,7 @@ import re
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import all_given, last_name, stores_name
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.scope import of_kind, walk_scope
 from graphmend_codemod.project.index.facts import OTHERS_ALONE, AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -166,11 +166,7 @@ def _only_value(site: Site, name: str) -> ast.expr | None:
     stores = [each for each in walk_scope(site.evaluator.scope.node) if stores_name(each, name)]
     if len(stores) != 1:
         return None
-    for body, position in site.place.blocks:
-        for statement in body[:position]:
-            if isinstance(statement, ast.Assign) and statement.targets == stores:
-                return statement.value
-    return None
+    return next((each.value for each in of_kind(site.place.above(), ast.Assign) if each.targets == stores), None)
 
 
 def _template(node: ast.expr) -> str | None:

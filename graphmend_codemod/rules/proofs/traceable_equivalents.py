@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_name, only_target, reads_name
-from graphmend_codemod.analysis.scope import dotted, walk_scope
+from graphmend_codemod.analysis.scope import dotted, of_kind, own_parts, walk_scope
 from graphmend_codemod.analysis.speculation import reads_loudly, short
 from graphmend_codemod.analysis.torch_api import CLOCKS, VARIABLE
 from graphmend_codemod.core.findings import Helper
@@ -233,15 +233,12 @@ def _is_unread(site: Site, statement: ast.stmt, seen: set[str]) -> bool:
         return False
     if any(inner.id == target.id for inner in _inner_names(function)):
         return False
-    readers = [each for each in walk_scope(function) if isinstance(each, ast.stmt) and _reads(each, target.id)]
-    return all(_is_unread(site, each, seen) for each in readers)
-
-
-def _reads(statement: ast.stmt, name: str) -> bool:
-    """True where a statement itself reads a name, outside of the statements in it."""
-    blocks = [each for each in ast.iter_child_nodes(statement) if isinstance(each, (ast.stmt, ast.ExceptHandler))]
-    inside = {id(part) for each in blocks for part in ast.walk(each)}
-    return any(reads_name(part, name) and id(part) not in inside for part in ast.walk(statement))
+    reads = [
+        each
+        for each in of_kind(walk_scope(function), ast.stmt)
+        if any(reads_name(part, target.id) for part in own_parts(each))
+    ]
+    return all(_is_unread(site, each, seen) for each in reads)
 
 
 def _is_shared(function: ast.AST, name: str) -> bool:

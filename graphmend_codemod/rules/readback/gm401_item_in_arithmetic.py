@@ -46,6 +46,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.scope import own_parts
 from graphmend_codemod.analysis.values import BOOL, ValueKind
 from graphmend_codemod.rules.framework.edits import holding, line_of, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
@@ -65,7 +66,7 @@ from graphmend_codemod.rules.proofs.numbers.kept.kept_operands import (
     bounded,
     kept_in,
 )
-from graphmend_codemod.rules.proofs.numbers.kept.scalar_uses import own_expressions, use_of
+from graphmend_codemod.rules.proofs.numbers.kept.scalar_uses import use_of
 from graphmend_codemod.rules.proofs.numbers.kept.tested_numbers import tests_of
 
 rule = Rule(
@@ -178,7 +179,7 @@ def _facts_of_others(site: Site, name: str, tensor: ast.expr) -> Iterator[str]:
     """What must hold for the tensors that meet the number to have the dtypes that they are taken to have."""
     dtype = site.value(tensor).dtype
     for place in site.flow.places.values():
-        for part in own_expressions(place.statement):
+        for part in own_parts(place.statement):
             sides = [part.left, part.right] if isinstance(part, ast.BinOp) else []
             for side in sides if any(is_name(each, name) for each in sides) else ():
                 there = site.at(place.statement)

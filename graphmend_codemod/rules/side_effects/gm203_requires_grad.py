@@ -32,6 +32,7 @@ from graphmend_codemod.analysis.patterns import (
     is_not,
     mentions,
     only_target,
+    operands_of,
     reads_name,
     stores_name,
     values_given,
@@ -154,11 +155,10 @@ def _set(node: ast.Assign | ast.Expr) -> tuple[ast.expr, bool] | None:
 def _changes(site: Site, tensor: ast.expr, flag: bool) -> ast.expr | None:
     """The test around the site that the tensor has the other flag: `if not x.requires_grad: x.requires_grad = True`."""
     asked = f"{ast.unparse(tensor)}.requires_grad"
-    within = {id(statement) for body, position in site.place.blocks for statement in body[position : position + 1]}
+    within = {id(body[position]) for body, position in site.place.blocks}
     for parent in site.place.parents:
         if isinstance(parent, ast.If) and any(id(each) in within for each in parent.body):
-            both = isinstance(parent.test, ast.BoolOp) and isinstance(parent.test.op, ast.And)
-            for each in parent.test.values if both else [parent.test]:  # type: ignore[attr-defined]
+            for each in operands_of(parent.test, ast.And):
                 other = each.operand if is_not(each) else each
                 if ast.unparse(other) == asked and is_not(each) is flag:
                     return parent.test

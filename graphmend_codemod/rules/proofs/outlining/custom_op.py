@@ -273,11 +273,7 @@ def is_bound_before(site: Site, name: str, kinds: tuple[type[ast.stmt], ...]) ->
         return False
     if any(each.arg == name for each in parameters(function)) or site.is_bound(name):
         return True
-    return any(
-        isinstance(statement, kinds) and rebinds(statement, name)
-        for body, position in site.place.blocks
-        for statement in body[:position]
-    )
+    return any(isinstance(each, kinds) and rebinds(each, name) for each in site.place.above())
 
 
 @lru_cache(maxsize=64)

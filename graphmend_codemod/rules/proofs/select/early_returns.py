@@ -58,7 +58,7 @@ class EarlyReturns:
         self._values: dict[str, ast.expr] = {}
         self._made = 0
         self._env: Env | None = None
-        self._read([node, *_following(site)])
+        self._read([node, *site.place.below(ast.If)])
         self._demand_used()
 
     @property
@@ -194,18 +194,6 @@ def value_returned(statement: ast.stmt) -> ast.expr:
 def _runs_between(node: ast.AST) -> str:
     text = f"`{speculation.short(node)}` runs between the branch and the last `return`"
     return f"{text}; manually compute both results and select with `torch.where`"
-
-
-def _following(site: Site) -> list[ast.stmt]:
-    """The statements behind this one, in its block and in the blocks of `if` statements around it."""
-    found: list[ast.stmt] = []
-    blocks = list(site.place.blocks)
-    while blocks:
-        body, position = blocks.pop()
-        found += body[position + 1 :]
-        if not blocks or not isinstance(blocks[-1][0][blocks[-1][1]], ast.If):
-            break
-    return found
 
 
 class _Inlined(ast.NodeTransformer):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.patterns import all_names, is_literal, is_not, is_within, names_bound, reads_name, same
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.scope import of_kind, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Edit, Original
@@ -211,8 +211,7 @@ class _Region:
 
     def _is_bound(self, name: str) -> bool:
         """True for a local that a statement before the loop certainly binds."""
-        before = [each for block, position in self.site.place.blocks for each in block[:position]]
-        return any(isinstance(each, ast.Assign) and name in names_bound(each) for each in before)
+        return any(name in names_bound(each) for each in of_kind(self.site.place.above(), ast.Assign))
 
 
 class _Path:

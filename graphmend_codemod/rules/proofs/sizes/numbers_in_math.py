@@ -11,7 +11,7 @@ from graphmend_codemod.analysis.patterns import (
     is_shape,
     is_size,
     item_of,
-    stores_name,
+    rebinds,
     values_given,
 )
 from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
@@ -210,14 +210,7 @@ def _python_number(site: Site, node: ast.expr) -> bool:
 
 def _given(site: Site, name: str) -> ast.expr | None:
     """What a name was assigned last, in a block around the statement, when that is the size of something."""
-    for body, position in reversed(site.place.blocks):
-        for statement in reversed(body[:position]):
-            for part in walk_in_layers(statement):
-                if stores_name(part, name):
-                    simple = isinstance(statement, ast.Assign) and statement.targets[0] is part
-                    value = statement.value if simple else None  # type: ignore[attr-defined]
-                    sized = (
-                        isinstance(value, ast.Subscript) or getattr(getattr(value, "func", None), "attr", "") == "size"
-                    )
-                    return value if sized else None
-    return None
+    last = next((each for each in site.place.above() if rebinds(each, name)), None)
+    value = last.value if isinstance(last, ast.Assign) and is_name(last.targets[0], name) else None
+    sized = isinstance(value, ast.Subscript) or getattr(getattr(value, "func", None), "attr", "") == "size"
+    return value if sized else None

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, tree_of
-from graphmend_codemod.analysis.patterns import is_attribute, is_literal, is_name, last_name, sides_of
-from graphmend_codemod.analysis.scope import dotted, parameter_names, parameters, walk_scope
+from graphmend_codemod.analysis.patterns import is_attribute, is_literal, is_name, last_name, operands_of, sides_of
+from graphmend_codemod.analysis.scope import dotted, of_kind, parameter_names, parameters, walk_scope
 from graphmend_codemod.analysis.value_flow import returned
 from graphmend_codemod.project.index.facts import Home
 from graphmend_codemod.rules.framework.site import Site
@@ -91,9 +91,8 @@ def _sources(guess: Guess, source: Source) -> Iterator[Source]:
 
 def _operands(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.IfExp):
-        both = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
-        every = node.test.values if both else [node.test]  # type: ignore[attr-defined]
-        traces = any(isinstance(each, ast.Call) and last_name(each.func) == "is_tracing" for each in every)
+        every = of_kind(operands_of(node.test, ast.And), ast.Call)
+        traces = any(last_name(each.func) == "is_tracing" for each in every)
         return [node.orelse] if traces else [node.body, node.orelse]
     return [node.value] if isinstance(node, ast.NamedExpr) else sides_of(node)
 

@@ -279,8 +279,7 @@ class _Masks:
 
     def _of_branch(self, name: str, depth: int) -> bool | None:
         """What one branch of an `if` gives the name, where one operand of its test says that it ran."""
-        block = next((each for each in _blocks_above(self.function, self.statement)), [])
-        for each in reversed(block):
+        for each in reversed(Blocks(self.function).preceding(self.statement)):
             if not isinstance(each, ast.If) or len(each.body) != 1 or len(each.orelse) != 1:
                 continue
             for number, branch in enumerate((each.body[0], each.orelse[0])):
@@ -310,15 +309,6 @@ class _Masks:
 
 def _not(found: bool | None) -> bool | None:
     return None if found is None else not found
-
-
-def _blocks_above(function: ast.AST, statement: ast.stmt) -> Iterator[list[ast.stmt]]:
-    """The statements before this one in its block."""
-    for node in [function, *walk_scope(function)]:
-        for field in ("body", "orelse", "finalbody"):
-            block = getattr(node, field, None)
-            if isinstance(block, list) and any(each is statement for each in block):
-                yield block[: next(number for number, each in enumerate(block) if each is statement)]
 
 
 def _decides(function: ast.AST, test: ast.expr, *, outcome: bool) -> str | None:

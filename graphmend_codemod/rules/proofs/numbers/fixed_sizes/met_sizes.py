@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.patterns import (
@@ -104,6 +104,7 @@ class _Beside:
         self._site, self._statement, self._call = site, statement, call
         self._function = site.evaluator.scope.node
         self._parents = parents_in(self._function)
+        self._following = site.place.below(ast.If, ast.With)
 
     def name(self) -> Operand | None:
         """None where no tensor is certain to be combined with it, wherever it is used."""
@@ -149,16 +150,6 @@ class _Beside:
             return None
         shared = [name for name in every if all(names[:1] == [name] for names in beside)]
         return Operand(shared[0], tuple(each for each in every if each != shared[0])) if shared else None
-
-    @cached_property
-    def _following(self) -> list[ast.stmt]:
-        """What runs behind the statement: the rest of its block, and of the blocks around it but for those of loops."""
-        found: list[ast.stmt] = []
-        for number, (body, position) in enumerate(reversed(self._site.place.blocks)):
-            if number and not isinstance(body[position], (ast.If, ast.With)):
-                break
-            found += body[position + 1 :]
-        return found
 
     def _uses(self, kept: str) -> list[ast.Name]:
         """Where the value of the statement is read; nothing where it may be read elsewhere, as in a nested function."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
 from graphmend_codemod.analysis.patterns import is_name, other_side
-from graphmend_codemod.analysis.scope import of_kind, parents_in, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import of_kind, own_parts, parents_in, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition_parts import whole_number
@@ -90,7 +90,7 @@ def _misused(site: Site, name: str, tensor: ast.expr, served: frozenset[int]) ->
             allowed |= _compared(statement.test, whole, floating)
             allowed |= {id(part) for part in walk_in_layers(statement.msg)} if statement.msg is not None else set()
     for place in site.flow.places.values():
-        for part in own_expressions(place.statement):
+        for part in own_parts(place.statement):
             if not (isinstance(part, ast.Name) and id(part) in reads and id(part) not in allowed):
                 continue
             there = site.at(place.statement)
@@ -118,12 +118,3 @@ def _compared(test: ast.expr, whole: bool, floating: bool) -> set[int]:
         for side in of_kind(sides, ast.Name)
         if whole or all(each is side or is_small(each, floating=floating) for each in sides)
     }
-
-
-def own_expressions(statement: ast.stmt) -> list[ast.AST]:
-    """The nodes of a statement without the statements inside it."""
-    if not hasattr(statement, "body"):
-        return list(walk_in_layers(statement))
-    heads = [getattr(statement, field, None) for field in ("test", "iter", "target", "items", "subject")]
-    roots = [each for head in heads for each in (head if isinstance(head, list) else [head]) if each is not None]
-    return [part for root in roots for part in walk_in_layers(root)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from graphmend_codemod.analysis.patterns import is_attribute
+from graphmend_codemod.analysis.patterns import is_attribute, operands_of
 from graphmend_codemod.analysis.scope import FunctionNode, children, walk
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
@@ -29,7 +29,7 @@ def eager_nodes(site: Site, statements: Iterable[ast.stmt]) -> Iterator[ast.AST]
 
 def is_compile_path(site: Site, test: ast.expr) -> bool:
     """True for `torch.compiler.is_compiling()`, and for `torch.compiler.is_compiling() and ...`."""
-    first = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else test
+    first = operands_of(test, ast.And)[0]
     return isinstance(first, ast.Call) and site.resolve_global(first.func) in _PREDICATES
 
 
@@ -38,8 +38,7 @@ def behind_flags(site: Site, function: FunctionNode, own: str) -> Iterator[tuple
     for node in (part for statement in function.body for part in walk(statement)):
         if not isinstance(node, ast.If) or node.orelse:
             continue
-        together = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
-        flag, *rest = node.test.values if together else [node.test]  # type: ignore[attr-defined]
+        flag, *rest = operands_of(node.test, ast.And)
         if is_attribute(flag, own):
             fact = site.evaluator.scope.attribute(flag.attr)
             if fact is None or fact.kind not in {AttributeKind.BUFFER, AttributeKind.PARAMETER}:

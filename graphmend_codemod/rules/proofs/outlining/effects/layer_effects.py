@@ -19,6 +19,7 @@ from graphmend_codemod.analysis.patterns import (
     is_name,
     is_within,
     last_name,
+    operands_of,
     owner_of,
     root_of,
     stores_name,
@@ -84,8 +85,7 @@ def _flag_of(statement: ast.stmt, off: set[str]) -> str | None:
     """The flag of the instance without which nothing of the statement runs."""
     if not isinstance(statement, ast.If) or statement.orelse:
         return None
-    test = statement.test
-    first = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else test
+    first = operands_of(statement.test, ast.And)[0]
     return next((each for each in off if is_attribute(first, "self", each)), None)
 
 

@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_basic, is_name, is_none
-from graphmend_codemod.analysis.scope import children, walk_in_layers
+from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_basic, is_none, is_target
+from graphmend_codemod.analysis.scope import children, of_kind, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.edits import two_paths, under
 from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
@@ -156,13 +156,8 @@ def _is_held(site: Site, node: ast.expr) -> bool:
 
 def _is_packed(site: Site, name: str) -> bool:
     """True where the function packs a sequence under this name, and does so in any case."""
-    for body, position in site.place.blocks:
-        for node in body[:position]:
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-                bound = any(is_name(target, name) for target in node.targets)
-                if bound and (site.resolve(node.value.func) or "").rpartition(".")[2] in _PACKS:
-                    return True
-    return False
+    bound = [each.value for each in of_kind(site.place.above(), ast.Assign) if is_target(each, name)]
+    return any((site.resolve(each.func) or "").rpartition(".")[2] in _PACKS for each in of_kind(bound, ast.Call))
 
 
 def operator(site: Site, layer: ast.Attribute, name: str) -> Helper:

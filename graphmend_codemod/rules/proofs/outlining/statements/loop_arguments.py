@@ -214,17 +214,13 @@ class Arguments:
 
     def _is_counted(self, name: str) -> bool:
         """True for what a call made of Python numbers in a dtype that follows from them: no gradient, no autocast."""
-        for body, position in reversed(self._site.place.blocks):
-            for statement in reversed(body[:position]):
-                if not rebinds(statement, name):
-                    continue
-                made = statement.value if isinstance(statement, ast.Assign) else None
-                if not isinstance(made, ast.Call) or len(statement.targets) != 1:  # type: ignore[attr-defined]
-                    return False
-                operation = torch_api.torch_function(self._site.resolve(made.func))
-                words = {word.arg for word in made.keywords}
-                return operation in _COUNTING and not words & {"dtype", "requires_grad", "out", None}
-        return False
+        last = next((each for each in self._site.place.above() if rebinds(each, name)), None)
+        made = last.value if isinstance(last, ast.Assign) and len(last.targets) == 1 else None
+        if not isinstance(made, ast.Call):
+            return False
+        operation = torch_api.torch_function(self._site.resolve(made.func))
+        words = {word.arg for word in made.keywords}
+        return operation in _COUNTING and not words & {"dtype", "requires_grad", "out", None}
 
     def _used_as_tensor(self, name: str) -> bool:
         for part in self._uses(name):

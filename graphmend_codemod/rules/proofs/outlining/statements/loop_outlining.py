@@ -15,7 +15,7 @@ from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.patterns import all_names, root_of, stored_names
-from graphmend_codemod.analysis.scope import SCOPES, Outline, children, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, Outline, children, own_parts, walk_scope
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -241,7 +241,7 @@ class LoopEffects(NameOrigins):
             site = self._site.reached(statement)
             if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
                 self._check_augmented(site, statement, statement.target)
-            for part in _own_parts(statement):
+            for part in own_parts(statement):
                 root = root_of(part) if isinstance(part, (ast.Name, ast.Attribute)) else None
                 if root is not None and not site.evaluator.scope.is_local(root):
                     demand_settled(site, part)
@@ -300,12 +300,3 @@ def _effect(site: Site, call: ast.Call) -> aliasing.Effect:
 def _is_harmless(site: Site, qualified: str | None) -> bool:
     facts = site.evaluator.scope.index.function(qualified) if qualified is not None else None
     return (qualified or "").removeprefix("builtins.").endswith("Error") or (facts is not None and facts.computes)
-
-
-def _own_parts(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The expressions of a statement, without those of statements inside it."""
-    stack = [part for part in children(statement) if not isinstance(part, ast.stmt)]
-    while stack:
-        part = stack.pop()
-        yield part
-        stack += [each for each in children(part) if not isinstance(each, ast.stmt)]
