@@ -7,13 +7,10 @@ and whether Dynamo breaks the graph on the way.
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import name_imported, names_bound, positional_names, root_of
+from graphmend_codemod.analysis.patterns import elements_of, names_bound, positional_names, root_of
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, defaults_of, dotted, parameter_names, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -28,7 +25,7 @@ from graphmend_codemod.rules.proofs.constants.libraries import (
     kind_of,
 )
 from graphmend_codemod.rules.proofs.untraceable_calls import refused
-from graphmend_codemod.rules.proofs.untraced.other_files import LONGEST
+from graphmend_codemod.rules.proofs.untraced.other_files import function_of
 
 _DEEPEST = 4
 _WRITES_TO = ("out", "where", "subok", "like", "requires_grad")
@@ -92,8 +89,8 @@ class PureValues:
 
     def _element(self, node: ast.Subscript, frame: Frame) -> Kind:
         owner = self.kind(node.value, frame)
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        bounds = [each for part in parts for each in _bounds(part)]
+        parts = elements_of(node.slice)
+        bounds = _bounds(node.slice)
         kinds = {self.kind(each, frame) for each in bounds}
         if owner is Kind.ARRAYS:
             return Kind.ARRAY if kinds == {Kind.NUMBER} and len(bounds) == 1 else Kind.EITHER
@@ -158,7 +155,7 @@ class PureValues:
         found = self._defined(qualified) if qualified else None
         if found is None or found[1].decorator_list or frame.depth == _DEEPEST:
             raise NotProven(f"`{short(node)}` may depend on more than its arguments")
-        function = found[1]
+        module, function = found
         args = function.args
         positional = positional_names(function)
         words = [word.arg or "" for word in node.keywords]
@@ -170,21 +167,14 @@ class PureValues:
         if frame.depth == 0:
             self.called.append((node.func, Kind.ARRAY in {*given, *named}))
         names = frozenset(kinds) | names_bound(function)
-        inner = Frame(found[0], names, kinds, lambda _: None, frame.depth + 1)
-        return self._returned(function, inner)
+        return self._returned(function, Frame(module, names, kinds, lambda _: None, frame.depth + 1))
 
     def _defined(self, qualified: str) -> tuple[str, FunctionNode] | None:
         """The module and the definition of a function at the top level, which nothing replaces."""
-        module, _, name = qualified.rpartition(".")
-        text = self._site.source.text if module == self._site.summary.name else None
-        if text is None:
-            found = self._index.home(qualified)
-            if found is None or len(found[0].text) > LONGEST:
-                return None
-            (module, text), name = found
-        every = [each for each in tree_of(text).body if isinstance(each, ast.FunctionDef) and each.name == name]
-        sure = len(every) == 1 and _bound_in(text)[name] == 1 and not self._index.writers(name)
-        return (module, every[0]) if sure else None
+        name, found = qualified.rpartition(".")[2], function_of(self._site, qualified)
+        if found is None or not found[1].top.binds_once(name) or self._index.writers(name):
+            return None
+        return (found[0], found[2].node) if isinstance(found[2].node, ast.FunctionDef) else None
 
     def _returned(self, function: FunctionNode, frame: Frame) -> Kind:
         if any(isinstance(part, _REFUSED) for statement in function.body for part in walk(statement)):
@@ -244,7 +234,7 @@ class PureValues:
             for each in target.elts:
                 self._bind(each, Kind.ARRAY if kind is Kind.ARRAYS else kind, frame)
         elif isinstance(target, ast.Subscript) and self.kind(target.value, frame) is Kind.ARRAY:
-            for each in (each for part in [target.slice] for each in _bounds(part)):
+            for each in _bounds(target.slice):
                 self.kind(each, frame)
         else:
             raise NotProven(f"`{short(target)}` may be something that lasts")
@@ -265,21 +255,6 @@ def _bounds(part: ast.expr) -> list[ast.expr]:
     if isinstance(part, ast.Tuple):
         return [each for element in part.elts for each in _bounds(element)]
     return [part]
-
-
-@lru_cache(maxsize=4)
-def _bound_in(text: str) -> Counter[str]:
-    """How often a file binds each name, anywhere in it."""
-    return Counter(name for part in walk(tree_of(text)) if (name := _bound(part)) is not None)
-
-
-def _bound(node: ast.AST) -> str | None:
-    """The name that a node binds."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return node.name
-    if isinstance(node, ast.Name):
-        return None if isinstance(node.ctx, ast.Load) else node.id
-    return name_imported(node) if isinstance(node, ast.alias) else None
 
 
 def _is_listed(node: ast.Call) -> bool:
