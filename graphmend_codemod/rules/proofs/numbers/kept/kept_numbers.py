@@ -12,7 +12,16 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
-from graphmend_codemod.analysis.patterns import all_names, is_integer, is_literal, is_name, other_side, targets_of
+from graphmend_codemod.analysis.patterns import (
+    all_names,
+    is_integer,
+    is_literal,
+    is_name,
+    names_bound,
+    other_side,
+    reads_name,
+    targets_of,
+)
 from graphmend_codemod.analysis.scope import parents_in, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL, ValueKind
@@ -27,8 +36,8 @@ from graphmend_codemod.rules.proofs.numbers.kept.number_statements import (
     assignments,
     counted,
     counted_up_to,
-    is_read,
     is_read_in,
+    read_target,
 )
 from graphmend_codemod.rules.proofs.numbers.kept.number_texts import SIGNS, NumberTexts
 from graphmend_codemod.rules.proofs.numbers.kept.under_tests import asked_under, is_known_before
@@ -109,7 +118,7 @@ class _Region(NumberTexts):
             self._plain(there, node)
 
     def _remember(self, there: Site, node: ast.stmt) -> None:
-        names = {part.id for part in walk(node) if isinstance(part, ast.Name) and not is_read(part)}
+        names = names_bound(node)
         self.made = {name: made for name, made in self.made.items() if not names & {name, *dotted_in(made[1])}}
         self.counts = {name: mask for name, mask in self.counts.items() if mask not in names}
         pairs = list(assignments(node)) if isinstance(node, ast.Assign) else []
@@ -139,7 +148,7 @@ class _Region(NumberTexts):
         self.bound |= targets
         self.rounds |= counted_up_to(there, node)
         before, carried = set(self.numbers), self.carried
-        self.carried = carried | {part.id for part in walk(node) if isinstance(part, ast.Name) and not is_read(part)}
+        self.carried = carried | names_bound(node)
         self._block(node.body)
         self.carried = carried
         for name in self.numbers.keys() - before - self.counters:
@@ -151,11 +160,8 @@ class _Region(NumberTexts):
     def _is_carried(self, node: ast.For, name: str) -> bool:
         """True where a step may read what an earlier one bound."""
         first = next(part for each in node.body for part in walk(each) if is_name(part, name))
-        return first.ctx.__class__ is ast.Load or node.body[0] not in self._straight(node, name)
-
-    def _straight(self, node: ast.For, name: str) -> list[ast.stmt]:
-        """All statements of the body where one of them, in no branch, binds the name; else none."""
-        return node.body if any(is_name(part, name) for each in node.body for part in targets_of(each)) else []
+        in_no_branch = any(is_name(part, name) for each in node.body for part in targets_of(each))
+        return first.ctx.__class__ is ast.Load or not in_no_branch
 
     def _block(self, body: Sequence[ast.stmt]) -> None:
         self.level += 1
@@ -200,11 +206,11 @@ class _Region(NumberTexts):
         pairs = list(assignments(node))
         found = [(target, self.number(there, value)) for target, value in pairs]
         if self.taken is not None or not any(number is not None and number.live for _, number in found):
-            names = {part.id for target in targets_of(node) for part in walk(target) if isinstance(part, ast.Name)}
+            names = {name for target in targets_of(node) for name in all_names(target)}
             if not names.isdisjoint(self.numbers) and self.taken is None:
                 raise NotProven(f"`{short(node)}` binds the name of a number again")
             return self.taken is not None and self._is_counted(there, node)
-        read = {part.id for _, value in pairs[1:] for part in walk(value) if isinstance(part, ast.Name)}
+        read = {name for _, value in pairs[1:] for name in all_names(value)}
         if self.branches or any(number is None or target in read for target, number in found):
             raise NotProven(f"`{short(node)}` binds a number in one branch, or beside something else")
         for (target, number), (_, value) in zip(found, pairs, strict=True):
@@ -253,7 +259,7 @@ class _Region(NumberTexts):
 
     def _plain(self, there: Site, node: ast.stmt) -> None:
         """A statement in which numbers meet tensors of float32."""
-        if any(isinstance(part, ast.Name) and not is_read(part) and part.id in self.numbers for part in walk(node)):
+        if not names_bound(node).isdisjoint(self.numbers):
             raise NotProven(f"`{short(node)}` binds the name of a number again")
         written, parents = {}, parents_in(node)
         for part, number in self.uses(there, node):
@@ -272,7 +278,7 @@ class _Region(NumberTexts):
         if isinstance(around, ast.BinOp) and type(around.op) in SIGNS:
             other = other_side(around, part)
         elif isinstance(around, ast.AugAssign) and type(around.op) in SIGNS and isinstance(around.target, ast.Name):
-            other = ast.copy_location(ast.Name(around.target.id, ast.Load()), around.target)
+            other = read_target(around)
         if other is None or not there.value(other).is_tensor:
             raise NotProven(
                 f"`{short(part)}` is used as a Python number in `{short(around)}`; manually keep it a tensor"
@@ -338,7 +344,7 @@ class _Region(NumberTexts):
         """True for a mask that nothing changes between counting its elements and writing under it."""
         function = self.site.evaluator.scope.node
         parents = parents_in(function)
-        reads = [each for each in walk(function) if is_name(each, mask) and is_read(each)]
+        reads = [each for each in walk(function) if reads_name(each, mask)]
         around = [(each, parents[id(each)]) for each in reads]
         plain = all(
             (isinstance(above, ast.Subscript) and above.slice is each)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.patterns import is_none, item_of, other_side
-from graphmend_codemod.analysis.scope import dotted, parents_in, walk_in_layers
+from graphmend_codemod.analysis.scope import dotted, of_kind, parents_in, walk_in_layers
 from graphmend_codemod.analysis.speculation import is_loud_property, short
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, SCALAR, Value, ValueKind
@@ -17,6 +17,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition_parts import number_of
 from graphmend_codemod.rules.proofs.conditions.type_conditions import own_memory, tensor_facts, without_dimensions
 from graphmend_codemod.rules.proofs.number_read import number_read
+from graphmend_codemod.rules.proofs.numbers.kept.number_statements import read_target
 from graphmend_codemod.rules.proofs.untraced.guesses import seems_tensor
 
 _COUNTS = frozenset({"sum", "argmax", "argmin", "count_nonzero"})
@@ -98,11 +99,8 @@ def counts_bools(site: Site, tensor: ast.expr) -> bool:
 
 def keeps_dtype(site: Site, node: ast.expr, tensor: ast.expr) -> bool:
     """False for `int(t)` of a floating tensor and `float(t)` of an integer one."""
-    casts = {
-        site.resolve(part.func)
-        for part in walk_in_layers(node)
-        if isinstance(part, ast.Call) and part not in list(walk_in_layers(tensor))
-    }
+    inside = list(walk_in_layers(tensor))
+    casts = {site.resolve(part.func) for part in of_kind(walk_in_layers(node), ast.Call) if part not in inside}
     if "builtins.int" in casts:
         whole = str(site.value(tensor).dtype).startswith("torch.int") or is_whole(site, tensor)
         return whole and not site.value(tensor).is_floating
@@ -211,17 +209,11 @@ def _operands(site: Site, parents: Mapping[int, ast.AST], node: ast.stmt) -> Ite
             if isinstance(around, ast.BinOp):
                 yield other_side(around, whole), False
             elif isinstance(around, ast.AugAssign):
-                yield _read_target(around), False
+                yield read_target(around), False
             elif isinstance(around, ast.Call):
                 sure = torch_function(site.resolve(around.func)) is not None
                 yield from ((each, sure) for each in site.operation(around)[1][:1])
             break
-
-
-def _read_target(node: ast.AugAssign) -> ast.expr:
-    """What an augmented assignment reads, as an expression."""
-    name = node.target.id if isinstance(node.target, ast.Name) else ""
-    return ast.copy_location(ast.Name(name, ast.Load()), node.target)
 
 
 def _subject(site: Site, node: ast.expr) -> str | None:
@@ -308,7 +300,7 @@ def _beside(site: Site, node: ast.stmt, around: ast.AST | None, part: ast.expr, 
     elif (
         isinstance(around, ast.AugAssign) and isinstance(around.op, _ARITHMETIC) and isinstance(around.target, ast.Name)
     ):
-        beside = _read_target(around)
+        beside = read_target(around)
     elif isinstance(around, (ast.Call, ast.keyword)):
         call = (
             around

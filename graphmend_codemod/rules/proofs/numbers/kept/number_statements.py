@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis.patterns import element_pairs, is_literal, is_name, only_target
+from graphmend_codemod.analysis.patterns import element_pairs, is_literal, is_name, only_target, rebinds
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.site import Site
@@ -26,16 +26,16 @@ def _counts(node: ast.AST, name: str) -> bool:
     return plain and isinstance(node.value, ast.BinOp) and is_literal(node.value.right, 1)  # type: ignore[attr-defined]
 
 
-def is_read(node: ast.Name) -> bool:
-    """True for a name that is read, not bound."""
-    return node.ctx.__class__ is ast.Load
+def read_target(node: ast.AugAssign) -> ast.expr:
+    """What an augmented assignment to a name reads, as an expression."""
+    name = node.target.id if isinstance(node.target, ast.Name) else ""
+    return ast.copy_location(ast.Name(name, ast.Load()), node.target)
 
 
 def assignments(node: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
     """The names that a statement binds, each with what it gets; nothing for another form of assignment."""
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-        read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
-        yield node.target.id, ast.copy_location(ast.BinOp(read, node.op, node.value), node)
+        yield node.target.id, ast.copy_location(ast.BinOp(read_target(node), node.op, node.value), node)
     if not isinstance(node, ast.Assign) or len(node.targets) != 1:
         return
     pairs = element_pairs(node.targets[0], node.value)
@@ -60,6 +60,6 @@ def counted_up_to(site: Site, node: ast.For) -> dict[str, str]:
     plain = isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords
     if not plain or not isinstance(call, ast.Call) or site.resolve(call.func) != "builtins.range":
         return {}
-    bound = [part for each in node.body for part in walk(each) if is_name(part, name) and not is_read(part)]
+    bound = any(rebinds(each, name) for each in node.body)
     stop = call.args[0]
     return {} if bound or not isinstance(stop, (ast.Constant, ast.Name, ast.Attribute)) else {name: site.text(stop)}

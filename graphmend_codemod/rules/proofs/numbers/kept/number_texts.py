@@ -9,7 +9,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import rename_dtype
-from graphmend_codemod.analysis.scope import dotted, walk
+from graphmend_codemod.analysis.scope import dotted, of_kind, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, ValueKind
@@ -174,11 +174,8 @@ class NumberTexts:
     def number(self, there: Site, node: ast.expr) -> Number | None:
         """The number that an expression is, of numbers that are kept and of those of Python; None for any other."""
         if isinstance(node, ast.Constant):
-            return (
-                Number(repr(node.value), live=False, nonzero=node.value != 0)
-                if type(node.value) in (int, float)
-                else None
-            )
+            known = type(node.value) in (int, float)
+            return Number(repr(node.value), live=False, nonzero=node.value != 0) if known else None
         if isinstance(node, ast.Name) and node.id in self.numbers:
             text = f"{node.id}.double()" if node.id in self.counters else node.id
             return Number(text, live=True, nonzero=self.numbers[node.id], wide=self.wide.get(node.id, frozenset()))
@@ -239,10 +236,8 @@ class NumberTexts:
         for each in node.args:
             self.ask_numbers(there, each)
         sign, word = _BOUNDS[called]
-        positive = sign == ">" and any(
-            isinstance(each, ast.Constant) and isinstance(each.value, (int, float)) and each.value > 0
-            for each in node.args
-        )
+        numbers = (each.value for each in of_kind(node.args, ast.Constant))
+        positive = sign == ">" and any(isinstance(each, (int, float)) and each > 0 for each in numbers)
         wide = first.wide | second.wide
         if not second.live:
             return Number(f"{first.operand}.clamp({word}={second.text})", live=True, nonzero=positive, wide=wide)
@@ -254,7 +249,7 @@ class NumberTexts:
         value = there.value(tensor)
         if (
             value.dtype == BOOL
-            or not (keeps_dtype(there, node, tensor) or not self._is_cut_off(there, node, tensor))
+            or (not keeps_dtype(there, node, tensor) and self._is_cut_off(there, node, tensor))
             or (value.dtype or "").startswith("torch.complex")
         ):
             raise NotProven(f"`{short(node)}` changes the number")
