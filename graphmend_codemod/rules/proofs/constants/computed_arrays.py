@@ -11,7 +11,6 @@ name, and AOTAutograd takes no graph in which two of them have it.
 from __future__ import annotations
 
 import ast
-import copy
 import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -39,6 +38,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.constants.cached_functions import ARE_CONSTANTS, is_hidden
 from graphmend_codemod.rules.proofs.constants.libraries import MAKERS, NUMBERS, Kind
 from graphmend_codemod.rules.proofs.constants.pure_values import Frame, PureValues
+from graphmend_codemod.rules.proofs.substitution import exchanged
 
 
 class Computed(NamedTuple):
@@ -139,7 +139,8 @@ class _Leaves:
         own = mentions(before.value, target.id) or not mentions(node, target.id)
         if own or not called.startswith("numpy.") or self._is_used_elsewhere(target.id, before, node):
             return node
-        return _Exchange({target.id: before.value}).exchanged(node)
+        value = before.value
+        return exchanged(node, lambda part: value if is_name(part, target.id) else None)
 
     def _is_used_elsewhere(self, name: str, before: ast.stmt, node: ast.expr) -> bool:
         """True where more than `node` reads an array: what gets it may write into it, or give it back."""
@@ -183,26 +184,6 @@ class _Leaves:
 def _is_element(node: ast.expr) -> bool:
     """True for `pad[2]`."""
     return isinstance(node, ast.Subscript) and dotted(node.value) is not None and is_integer(node.slice)
-
-
-class _Exchange(ast.NodeTransformer):
-    """Puts expressions in the place of others, found by their text."""
-
-    def __init__(self, texts: dict[str, ast.expr]) -> None:
-        self._texts = texts
-
-    def exchanged(self, node: ast.expr) -> ast.expr:
-        """A copy of the expression with the others in it."""
-        found = self.visit(copy.deepcopy(node))
-        assert isinstance(found, ast.expr)
-        return found
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        found = self._texts.get(ast.unparse(node)) if isinstance(node, ast.expr) else None
-        if found is not None:
-            return found
-        visited: ast.AST = super().visit(node)
-        return visited
 
 
 def edit(site: Site, statement: ast.stmt, found: list[Computed]) -> Edit:
@@ -265,8 +246,8 @@ def _helper(site: Site, computed: Computed) -> tuple[Helper, list[str]]:
         parameters, given = ["*given", "**named"], [site.text(each) for each in (*whole.args, *whole.keywords)]
         source = f"{site.text(whole.func)}(*given, **named)"
     else:
-        inside = _Exchange({text: ast.Name(name, ast.Load()) for text, name in names.items()})
-        source = ast.unparse(inside.exchanged(whole))
+        inside = {text: ast.Name(name, ast.Load()) for text, name in names.items()}
+        source = ast.unparse(exchanged(whole, lambda part: inside.get(ast.unparse(part))))
         source = source if isinstance(whole, (ast.Call, ast.Subscript)) else f"({source})"
     results = {
         Kind.ARRAYS: f'tuple(torch.as_tensor(each.copy("K"), device="cpu") for each in {source})',

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.analysis.patterns import all_given, elements_of, is_whole, same
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.substitution import exchanged
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -152,13 +152,12 @@ def same_mask(one: ast.expr, other: ast.expr) -> bool:
 
 def on_any_device(mask: ast.expr) -> ast.expr:
     """The mask without `.to(x.device)`."""
-    return _Moved().visit(deepcopy(mask)) if any(map(_is_moved, ast.walk(mask))) else mask
 
+    def stays(part: ast.expr) -> ast.expr | None:
+        moved = _is_moved(part) and isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
+        return on_any_device(part.func.value) if moved else None  # type: ignore[attr-defined]
 
-class _Moved(ast.NodeTransformer):
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        return node.func.value if _is_moved(node) and isinstance(node.func, ast.Attribute) else node
+    return exchanged(mask, stays) if any(map(_is_moved, ast.walk(mask))) else mask
 
 
 def _is_moved(node: ast.AST) -> bool:

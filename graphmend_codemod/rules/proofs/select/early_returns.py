@@ -7,10 +7,9 @@ statements themselves, in their order. So each has to be an assignment that the 
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Sequence
 from itertools import islice
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.interpreter import Env
@@ -20,6 +19,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import Condition, split
 from graphmend_codemod.rules.proofs.logging.log_guard import without_messages
 from graphmend_codemod.rules.proofs.select.selection import Assignment, Branch, Selection, under_static
+from graphmend_codemod.rules.proofs.substitution import exchanged
 
 RESULT = "the result"
 _MOST_STATEMENTS = 16
@@ -196,22 +196,13 @@ def _runs_between(node: ast.AST) -> str:
     return f"{text}; manually compute both results and select with `torch.where`"
 
 
-class _Inlined(ast.NodeTransformer):
-    """Puts what names were assigned in their place; a scope of its own may bind them anew."""
-
-    def __init__(self, values: dict[str, ast.expr]) -> None:
-        self.values = values
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.values.get(node.id, node)
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr)):
-            raise NotProven(f"`{speculation.short(node)}` runs between the branch and the last `return`")
-        found: ast.AST = super().visit(node)
-        return found
-
-
 def _in_place_of(node: ast.expr, values: dict[str, ast.expr]) -> ast.expr:
     """A copy of `node` that is computed from what names hold before they are assigned."""
-    return cast("ast.expr", _Inlined(dict(values)).visit(copy.deepcopy(node)))
+
+    def value(part: ast.expr) -> ast.expr | None:
+        if isinstance(part, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr)):
+            # A scope of its own may bind the names anew.
+            raise NotProven(f"`{speculation.short(part)}` runs between the branch and the last `return`")
+        return values.get(part.id) if isinstance(part, ast.Name) else None
+
+    return exchanged(node, value)

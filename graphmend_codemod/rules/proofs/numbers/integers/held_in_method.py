@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition
@@ -16,7 +15,7 @@ from graphmend_codemod.analysis.patterns import (
     owner_of,
     written_integer,
 )
-from graphmend_codemod.analysis.scope import dotted, parameter_names, walk_in_layers
+from graphmend_codemod.analysis.scope import dotted, parameter_names
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -28,6 +27,7 @@ from graphmend_codemod.rules.proofs.numbers.integers.held import Copy, Held
 from graphmend_codemod.rules.proofs.numbers.integers.held_attributes import HeldAttributes
 from graphmend_codemod.rules.proofs.numbers.integers.held_numbers import HeldNumbers
 from graphmend_codemod.rules.proofs.numbers.integers.paired_lists import paired_list
+from graphmend_codemod.rules.proofs.substitution import exchanged
 
 _EXACT = "_rounds_exactly"
 _HELPER = """\
@@ -151,25 +151,19 @@ def _result(callee: Definition, call: ast.Call) -> ast.expr | None:
     if not known or not isinstance(last, ast.Return) or last.value is None:
         return None
     values = dict(given)
+
+    def in_place(part: ast.expr) -> ast.expr | None:
+        return values.get(part.id) if isinstance(part, ast.Name) else None
+
     for each in above:
         target = only_target(each)
         if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
             continue
         if not isinstance(each, ast.Assign) or not isinstance(target, ast.Name):
             return None
-        values[target.id] = _Exchanged(values).visit(copy.deepcopy(each.value))
-    found: ast.expr = _Exchanged(values).visit(copy.deepcopy(last.value))
-    free = {part.id for part in walk_in_layers(found) if isinstance(part, ast.Name)}
+        values[target.id] = exchanged(each.value, in_place)
+    found = exchanged(last.value, in_place)
+    free = all_names(found)
     given_names = {name for each in given.values() for name in all_names(each)}
     inner = (local_names(callee.node) | parameter_names(callee.node)) - {"self"} - given_names
     return found if free.isdisjoint(inner) else None
-
-
-class _Exchanged(ast.NodeTransformer):
-    """Puts values in the place of names."""
-
-    def __init__(self, values: dict[str, ast.expr]) -> None:
-        self._values = values
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return copy.deepcopy(self._values.get(node.id, node))

@@ -27,9 +27,9 @@ from graphmend_codemod.rules.proofs.outlining.functions.shape_parts import (
     one_element,
     only_in_place,
     reads_data,
-    rebuilt,
 )
 from graphmend_codemod.rules.proofs.outlining.statements.ctc_losses import ctc_loss
+from graphmend_codemod.rules.proofs.substitution import exchanged
 from graphmend_codemod.rules.proofs.untraced.evidence import is_container
 
 _SIZED = torch_api.name_set("repeat expand view reshape narrow new_zeros new_ones new_empty new_full")
@@ -109,7 +109,7 @@ class ResultShapes:
         instead = {id(part): made for part in parts if (made := self._stand_in(part)) is not None}
         calls = (part for part in walk(node) if isinstance(part, ast.Call))
         instead |= {id(part): made for part in calls if (made := ctc_loss(self._site, part)) is not None}
-        return rebuilt(node, instead) if instead else node
+        return exchanged(node, lambda part: instead.get(id(part))) if instead else node
 
     def _unique(self, node: ast.stmt) -> list[ast.stmt] | None:
         """What stands in for the results of `torch.unique(x, return_inverse=True)`; None for all others."""

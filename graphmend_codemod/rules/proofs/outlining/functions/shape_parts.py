@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
-from typing import Any
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import is_name, is_not
@@ -16,16 +14,6 @@ READ_DATA = CHOOSE | torch_api.name_set("bincount repeat_interleave one_hot hist
 """Operators whose results have sizes that data decides, or that give Python values."""
 _NUMBERS = frozenset(f"builtins.{each}" for each in ("int", "float", "bool", "max", "min"))
 _OF_TENSORS = torch_api.RETURNS_TENSOR | frozenset(torch_api.PYTHON_METHODS)
-
-
-def rebuilt(node: Any, instead: Mapping[int, ast.expr]) -> Any:
-    """A copy of an expression with other parts in the place of some, by identity."""
-    if isinstance(node, list):
-        return [rebuilt(each, instead) for each in node]
-    if not isinstance(node, ast.AST):
-        return node
-    fields = {name: rebuilt(value, instead) for name, value in ast.iter_fields(node)}
-    return instead.get(id(node)) or type(node)(**fields)
 
 
 def only_in_place(node: ast.stmt, name: str) -> bool:
