@@ -32,6 +32,7 @@ from graphmend_codemod.rules.proofs.outlining.texts.numbers import (
     HELPERS,
     SCHEMAS,
     TEXTS,
+    needed,
 )
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.arrays import is_array
@@ -176,10 +177,9 @@ def rewritten(site: Site, statement: ast.stmt, found: Captured, deeper: int) -> 
 
 def helpers(site: Site, names: set[str]) -> tuple[Helper, ...]:
     """What these functions of the module need, themselves included."""
-    needed = names | {other for name in names for other in TEXTS[name][1]}
-    found = [NAMING]
-    for name, (text, _) in TEXTS.items():
-        if name in needed:
+    wanted, found = needed(names), [NAMING]
+    for name, text in TEXTS.items():
+        if name in wanted:
             lines = decorator(site, name.strip("_"), SCHEMAS[name]) if name in SCHEMAS else []
             source = text.format(torch=site.torch, operator="\n".join(lines)).strip("\n")
             since = _SINCE.get(name, "")

@@ -13,13 +13,15 @@ SCHEMAS = {
     "_number_as_operator": "(Tensor x) -> SymInt",
     "_fraction_as_operator": "(Tensor x) -> (SymInt, SymInt, SymInt, SymInt)",
 }
-_NONZERO = '''
+# `_number_fake` does without torch's own `item_memo`, which belongs to one fake tensor: a second `detach()` has another,
+# which Inductor merges with the first (an error), and with that of an input of the graph it finds no size for the
+# gradient of what is made of it.
+_TEXT = '''
 {operator}
 def _nonzero_as_operator(x: {torch}.Tensor) -> {torch}.Tensor:
     """`x.nonzero()`, which torch.compile calls as one operator: how many there are is a symbol in the graph."""
     return x.nonzero().contiguous()
-'''
-_NONZERO_FAKE = """
+
 @_nonzero_as_operator.register_fake
 def _nonzero_fake(x):
     if any(type(each) is int and each == 0 for each in x.shape):  # Inductor looks nothing up in an empty tensor
@@ -28,35 +30,35 @@ def _nonzero_fake(x):
         shapes = {torch}.library.get_ctx()._shape_env
         x.nonzero_memo = {torch}._library.fake_impl.allocate_size(shapes, 0, None)
     return x.new_empty((x.nonzero_memo, x.dim()), dtype={torch}.int64)
-"""
-_FOUND = '''
+
 def _nonzero_in_graph(x):
     """`x.nonzero()` in a form that torch.compile keeps in one graph, if it is a tensor."""
     return _nonzero_as_operator(x) if type(x) in ({torch}.Tensor, {torch}.nn.Parameter) else x.nonzero()
-'''
-_PLACES = '''
+
 def _places_in_graph(mask):
     """The indices that a boolean mask stands for, in a form that torch.compile keeps in one graph."""
     plain = type(mask) in ({torch}.Tensor, {torch}.nn.Parameter)
     if not plain or mask.dtype not in ({torch}.bool, {torch}.uint8) or mask.dim() == 0:
         return (mask,)
     return _nonzero_as_operator(mask).unbind(1)
-'''
-_REPEATS = '''
+
+def _masked_select_in_graph(x, mask):
+    """`torch.masked_select(x, mask)` in a form that torch.compile keeps in one graph."""
+    x, mask = {torch}.broadcast_tensors(x, mask)
+    return x[_places_in_graph(mask)]
+
 {operator}
 def _repeats_as_operator(repeats: {torch}.Tensor) -> {torch}.Tensor:
     """Each index as often as `repeats` says: how many there are is a symbol in the graph of torch.compile."""
     return {torch}.repeat_interleave(repeats)
-'''
-_REPEATS_FAKE = """
+
 @_repeats_as_operator.register_fake
 def _repeats_fake(repeats):
     if type(repeats.shape[0]) is int and repeats.shape[0] == 0:
         return repeats.new_empty((0,), dtype={torch}.int64)
     size = {torch}._library.fake_impl.allocate_size({torch}.library.get_ctx()._shape_env, 0, None)
     return repeats.new_empty((size,), dtype={torch}.int64)
-"""
-_REPEATED = '''
+
 def _repeated_in_graph(x, repeats, dim=None):
     """`torch.repeat_interleave(x, repeats, dim)` in a form that torch.compile keeps in one graph."""
     if type(repeats) not in ({torch}.Tensor, {torch}.nn.Parameter) or repeats.dim() > 1 or x.dim() == 0:
@@ -67,8 +69,7 @@ def _repeated_in_graph(x, repeats, dim=None):
     elif repeats.shape[0] != x.shape[dim]:
         return {torch}.repeat_interleave(x, repeats, dim)
     return x.index_select(dim, _repeats_as_operator(repeats))
-'''
-_UNIQUE = '''
+
 {operator}
 def _unique_as_operator(x, sorted, inverse, counts, dim, consecutive):
     """What `torch.unique` gives: how many values there are is a symbol in the graph of torch.compile."""
@@ -79,8 +80,7 @@ def _unique_as_operator(x, sorted, inverse, counts, dim, consecutive):
     values, *more = found if isinstance(found, tuple) else (found,)
     more = [more.pop(0) if asked else x.new_empty(0, dtype={torch}.int64) for asked in (inverse, counts)]
     return values.contiguous(), *more
-'''
-_UNIQUE_FAKE = """
+
 @_unique_as_operator.register_fake
 def _unique_fake(x, sorted, inverse, counts, dim, consecutive):
     empty = any(type(each) is int and each == 0 for each in x.shape)
@@ -91,8 +91,7 @@ def _unique_fake(x, sorted, inverse, counts, dim, consecutive):
         shape[dim] = size
     found = (places if inverse else [0], [size] if counts else [0])
     return x.new_empty(shape), *(x.new_empty(each, dtype={torch}.int64) for each in found)
-"""
-_UNIQUE_IN_GRAPH = '''
+
 def _unique_in_graph(x, sorted=True, return_inverse=False, return_counts=False, dim=None, consecutive=False):
     """`torch.unique(x)` in a form that torch.compile keeps in one graph. Eager mode has no gradient for it."""
     plain = type(x) in ({torch}.Tensor, {torch}.nn.Parameter) and (dim is None or x.dim() > 0)
@@ -103,19 +102,16 @@ def _unique_in_graph(x, sorted=True, return_inverse=False, return_counts=False, 
     found = _unique_as_operator(x, sorted, return_inverse, return_counts, dim, consecutive)
     asked = [each for each, is_asked in zip(found, (True, return_inverse, return_counts)) if is_asked]
     return asked[0] if len(asked) == 1 else tuple(asked)
-'''
-_CONSECUTIVE = '''
+
 def _unique_consecutive_in_graph(x, **asked):
     """`torch.unique_consecutive(x)` in a form that torch.compile keeps in one graph."""
     return _unique_in_graph(x, consecutive=True, **asked)
-'''
-_BINCOUNT = '''
+
 {operator}
 def _bincount_as_operator(x, weights, minlength):
     """`torch.bincount(x)`: how long it is is a symbol in the graph of torch.compile."""
     return {torch}.bincount(x, weights, minlength)
-'''
-_BINCOUNT_FAKE = """
+
 @_bincount_as_operator.register_fake
 def _bincount_fake(x, weights, minlength):
     if type(x.shape[0]) is int and x.shape[0] == 0:
@@ -126,8 +122,7 @@ def _bincount_fake(x, weights, minlength):
     if weights is None:
         return x.new_empty((size,), dtype={torch}.int64)
     return x.new_empty((size,), dtype={torch}.float32 if weights.dtype == {torch}.float32 else {torch}.float64)
-"""
-_BINCOUNT_IN_GRAPH = '''
+
 def _bincount_in_graph(x, weights=None, minlength=0):
     """`torch.bincount(x)` in a form that torch.compile keeps in one graph. Eager mode has no gradient for it."""
     plain = type(x) in ({torch}.Tensor, {torch}.nn.Parameter) and x.dim() == 1
@@ -135,16 +130,12 @@ def _bincount_in_graph(x, weights=None, minlength=0):
     if not plain or ({torch}.is_grad_enabled() and weights is not None and weights.requires_grad):
         return {torch}.bincount(x, weights, minlength)
     return _bincount_as_operator(x, weights, minlength)
-'''
-_NUMBER = '''
+
 {operator}
 def _number_as_operator(x: {torch}.Tensor) -> int:
     """`int(x)`, which torch.compile calls as one operator: the number is a symbol in the graph."""
     return int(x)
-'''
-# Torch's own `item_memo` belongs to one fake tensor: a second `detach()` has another, which Inductor merges with the
-# first (an error), and with that of an input of the graph it finds no size for the gradient of what is made of it.
-_NUMBER_FAKE = """
+
 @_number_as_operator.register_fake
 def _number_fake(x):
     version = None if x.is_inference() else x._version
@@ -152,8 +143,7 @@ def _number_fake(x):
     if getattr(memory, "_number_read", (None, None))[0] != place:  # read twice, by aliases too, it gives one symbol
         memory._number_read = (place, {torch}.library.get_ctx()._shape_env.create_unbacked_symint())
     return memory._number_read[1]
-"""
-_IN_GRAPH = '''
+
 def _number_in_graph(x):
     """`x.item()` of a whole number in a form that torch.compile keeps in one graph, and any other number as it is."""
     if type(x) not in ({torch}.Tensor, {torch}.nn.Parameter):
@@ -161,8 +151,7 @@ def _number_in_graph(x):
     if x.dtype == {torch}.bool or x.is_floating_point() or x.is_complex() or x.numel() != 1:
         return x.item()
     return _number_as_operator(x)
-'''
-_FRACTION = '''
+
 {operator}
 def _fraction_as_operator(x: {torch}.Tensor) -> tuple[int, int, int, int]:
     """Whole numbers that give `x.item()`, for a graph has symbols for those alone; the last two are for nan."""
@@ -176,14 +165,12 @@ def _fraction_as_operator(x: {torch}.Tensor) -> tuple[int, int, int, int]:
     shift = last.bit_length() - below.bit_length() if whole else 0
     whole = whole // last if whole else 0
     return whole * 2 ** (shift % 2), shift // 2, 0, 0
-'''
-_FRACTION_FAKE = """
+
 @_fraction_as_operator.register_fake
 def _fraction_fake(x):
     symbol = {torch}.library.get_ctx()._shape_env.create_unbacked_symint
     return symbol(), symbol(), symbol(), symbol()
-"""
-_FRACTION_IN_GRAPH = '''
+
 def _fraction_in_graph(x):
     """`x.item()` in a form that torch.compile keeps in one graph, where it is a tensor of one real number."""
     if type(x) not in ({torch}.Tensor, {torch}.nn.Parameter):
@@ -195,27 +182,23 @@ def _fraction_in_graph(x):
     whole, half, other, end = _fraction_as_operator(x.detach())
     scale, edge = 2.0**half, 2.0**end
     return whole * scale * scale + other * edge * edge
-'''
-_INTEGER = '''
+
 def _integer_in_graph(x):
     """`int(x)` in a form that torch.compile keeps in one graph, where it is a tensor of one number."""
     if type(x) not in ({torch}.Tensor, {torch}.nn.Parameter) or x.is_complex() or x.numel() != 1:
         return int(x)
     return _number_as_operator(x.detach())
-'''
-_SELECT = '''
-def _masked_select_in_graph(x, mask):
-    """`torch.masked_select(x, mask)` in a form that torch.compile keeps in one graph."""
-    x, mask = {torch}.broadcast_tensors(x, mask)
-    return x[_places_in_graph(mask)]
-'''
-_LIST = '''
+
 def _numbers_in_graph(x):
     """`x.tolist()` of whole numbers in a form that torch.compile keeps in one graph."""
     if type(x) not in ({torch}.Tensor, {torch}.nn.Parameter) or x.dim() != 1:
         return x.tolist()
     return [_number_in_graph(each) for each in x.unbind(0)]
 '''
+TEXTS = {each.partition("def ")[2].partition("(")[0]: each for each in _TEXT.strip("\n").split("\n\n")}
+"""The text of each function, by its name."""
+HELPERS = frozenset(TEXTS)
+"""Functions of the module that the rewritten statements call."""
 KEPT = '''
 {operator}
 def {name}_as_operator({names}, iou_threshold, autocast):
@@ -238,33 +221,13 @@ def {name}_in_graph({names}, iou_threshold):
     autocast = {torch}.is_autocast_enabled(boxes.device.type)
     return {name}_as_operator({names}, iou_threshold, autocast)
 '''
-TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "_nonzero_as_operator": (_NONZERO, ("_nonzero_fake",)),
-    "_nonzero_fake": (_NONZERO_FAKE, ()),
-    "_nonzero_in_graph": (_FOUND, ("_nonzero_as_operator", "_nonzero_fake")),
-    "_places_in_graph": (_PLACES, ("_nonzero_as_operator", "_nonzero_fake")),
-    "_masked_select_in_graph": (_SELECT, ("_places_in_graph", "_nonzero_as_operator", "_nonzero_fake")),
-    "_repeats_as_operator": (_REPEATS, ("_repeats_fake",)),
-    "_repeats_fake": (_REPEATS_FAKE, ()),
-    "_repeated_in_graph": (_REPEATED, ("_repeats_as_operator", "_repeats_fake")),
-    "_unique_as_operator": (_UNIQUE, ("_unique_fake",)),
-    "_unique_fake": (_UNIQUE_FAKE, ()),
-    "_unique_in_graph": (_UNIQUE_IN_GRAPH, ("_unique_as_operator", "_unique_fake")),
-    "_unique_consecutive_in_graph": (_CONSECUTIVE, ("_unique_in_graph", "_unique_as_operator", "_unique_fake")),
-    "_bincount_as_operator": (_BINCOUNT, ("_bincount_fake",)),
-    "_bincount_fake": (_BINCOUNT_FAKE, ()),
-    "_bincount_in_graph": (_BINCOUNT_IN_GRAPH, ("_bincount_as_operator", "_bincount_fake")),
-    "_number_as_operator": (_NUMBER, ("_number_fake",)),
-    "_number_fake": (_NUMBER_FAKE, ()),
-    "_number_in_graph": (_IN_GRAPH, ("_number_as_operator", "_number_fake")),
-    "_fraction_as_operator": (_FRACTION, ()),
-    "_fraction_fake": (_FRACTION_FAKE, ()),
-    "_fraction_in_graph": (
-        _FRACTION_IN_GRAPH,
-        ("_number_as_operator", "_number_fake", "_fraction_as_operator", "_fraction_fake"),
-    ),
-    "_integer_in_graph": (_INTEGER, ("_number_as_operator", "_number_fake")),
-    "_numbers_in_graph": (_LIST, ("_number_in_graph", "_number_as_operator", "_number_fake")),
-}
-HELPERS = frozenset(TEXTS)
-"""Functions of the module that the rewritten statements call."""
+
+
+def needed(names: set[str]) -> set[str]:
+    """These functions and those that they call; an operator needs what stands in for it while torch.compile traces."""
+    found: set[str] = set()
+    while names:
+        found |= names
+        called = {each for name in names for each in HELPERS if f"{each}(" in TEXTS[name]}
+        names = (called | {name.replace("_as_operator", "_fake") for name in names}) - found
+    return found
