@@ -13,7 +13,7 @@ SCHEMAS = {
     "_number_as_operator": "(Tensor x) -> SymInt",
     "_fraction_as_operator": "(Tensor x) -> (SymInt, SymInt, SymInt, SymInt)",
 }
-# `_number_fake` does without torch's own `item_memo`, which belongs to one fake tensor: a second `detach()` has another,
+# `_number_fake` does without torch's `item_memo`, which belongs to one fake tensor: a second `detach()` has another,
 # which Inductor merges with the first (an error), and with that of an input of the graph it finds no size for the
 # gradient of what is made of it.
 _TEXT = '''
