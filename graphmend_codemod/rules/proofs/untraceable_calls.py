@@ -24,6 +24,10 @@ class Refused(NamedTuple):
     advice: str
 
 
+def _untraced(does: str, way_out: str) -> Refused:
+    return Refused(does, f"Dynamo does not trace it; manually {way_out}")
+
+
 _PACKS = Refused(
     "packs or unpacks sequences",
     f"Dynamo does not trace packed sequences; manually pass padded input and mask the output, or {_AROUND}",
@@ -35,32 +39,19 @@ _CTC = Refused(
 _SPARSE = Refused(
     "makes a sparse tensor", f"torch.compile does not support sparse tensors; manually use a dense tensor, or {_AROUND}"
 )
-_STATE = Refused(
-    "sets or reads the state of the random number generator",
-    "Dynamo does not trace it; manually move it in front of the call of the compiled function",
+_STATE = _untraced(
+    "sets or reads the state of the random number generator", "move it in front of the call of the compiled function"
 )
-_DRAWS = Refused(
-    "draws a random number with Python",
-    "Dynamo does not trace it; manually draw with `torch.rand`, or pass the number in as an argument",
-)
-_CLOCK = Refused(
-    "reads the clock", "Dynamo does not trace it; manually measure around the call of the compiled function"
-)
-_COLLECTS = Refused(
-    "collects garbage", "Dynamo does not trace it; manually move it between calls of the compiled function"
-)
-_SHOWS = Refused(
-    "shows progress",
-    "Dynamo does not trace it; manually iterate over the plain range under `torch.compiler.is_compiling()`",
-)
+_DRAWS = _untraced("draws a random number with Python", "draw with `torch.rand`, or pass the number in as an argument")
+_CLOCK = _untraced("reads the clock", "measure around the call of the compiled function")
+_COLLECTS = _untraced("collects garbage", "move it between calls of the compiled function")
+_SHOWS = _untraced("shows progress", "iterate over the plain range under `torch.compiler.is_compiling()`")
 _COMPILED = Refused(
     "calls a library that is not written with torch",
     f"Dynamo does not trace compiled extensions; manually call it before the compiled function, or {_AROUND}",
 )
-_SCIPY = Refused("calls SciPy", f"Dynamo does not trace it; manually {_AROUND}")
-_NUMPY = Refused(
-    "calls a function of NumPy without a counterpart in `torch._numpy`", f"Dynamo does not trace it; manually {_AROUND}"
-)
+_SCIPY = _untraced("calls SciPy", _AROUND)
+_NUMPY = _untraced("calls a function of NumPy without a counterpart in `torch._numpy`", _AROUND)
 _GRADIENTS = Refused(
     "computes gradients",
     f"Dynamo traces it only with `torch._dynamo.config.trace_autograd_ops = True`; set it, or {_AROUND}",
@@ -80,46 +71,33 @@ _SUPPRESSES = Refused(
     f"no static-shape rewrite; manually keep all boxes and mask their scores, or {_AROUND}",
 )
 
-_HOOKS = Refused("registers a hook", "Dynamo does not trace it; manually register it before the compiled function")
-_FILES = Refused(
-    "reads or writes files or settings of the system",
-    "Dynamo does not trace it; manually move it in front of the call of the compiled function",
+_HOOKS = _untraced("registers a hook", "register it before the compiled function")
+_FILES = _untraced(
+    "reads or writes files or settings of the system", "move it in front of the call of the compiled function"
 )
-_WARNS = Refused(
-    "changes the filters of warnings",
-    "Dynamo does not trace it; manually move it in front of the call of the compiled function",
-)
-_FORKS = Refused("runs a function in the background", "Dynamo does not trace it; manually call the function itself")
+_WARNS = _untraced("changes the filters of warnings", "move it in front of the call of the compiled function")
+_FORKS = _untraced("runs a function in the background", "call the function itself")
 _SIZED_BY_DATA = Refused("output has a data-dependent shape", f"no static-shape rewrite; manually {_AROUND}")
-_FUNCTIONAL = Refused(
-    "computes derivatives with `torch.autograd.functional`", "Dynamo does not trace it; manually use `torch.func`"
-)
+_FUNCTIONAL = _untraced("computes derivatives with `torch.autograd.functional`", "use `torch.func`")
 _DISPATCHES = Refused(
     "looks up a formula by the types of two distributions",
     "Dynamo does not trace the look-up; manually write the formula, or compute it outside the compiled function",
 )
-_NESTED = Refused("makes a nested tensor", f"Dynamo does not trace it; manually pad and mask, or {_AROUND}")
+_NESTED = _untraced("makes a nested tensor", f"pad and mask, or {_AROUND}")
 _IN_PLACE = Refused(
     "changes a tensor with a method that Dynamo does not trace", "manually write it with functions of torch"
 )
-_EVALUATES = Refused("evaluates source text", "Dynamo does not trace it; manually write the expression out")
-_SCRIPTS = Refused("compiles with TorchScript", "Dynamo does not trace it; manually do it in `__init__`")
-_SETS_ASIDE = Refused(
-    "changes settings of torch for a block",
-    "Dynamo does not trace it; manually set it around the call of the compiled function",
-)
-_INITIALISES = Refused(
-    "draws initial weights", "Dynamo does not trace it; manually initialise in `__init__`, before compiling"
-)
+_EVALUATES = _untraced("evaluates source text", "write the expression out")
+_SCRIPTS = _untraced("compiles with TorchScript", "do it in `__init__`")
+_SETS_ASIDE = _untraced("changes settings of torch for a block", "set it around the call of the compiled function")
+_INITIALISES = _untraced("draws initial weights", "initialise in `__init__`, before compiling")
 _MARKS_DIRTY = Refused(
     "says that an autograd function changes its input",
     "Dynamo does not trace `mark_dirty`; manually compute out of place, and write the result back around the call",
 )
-_LOADS = Refused("loads weights", "Dynamo does not trace it; manually load them before compiling")
-_ADDS = Refused("adds a layer while `forward` runs", "Dynamo does not trace it; manually add it in `__init__`")
-_IMPORTS = Refused(
-    "imports a module by its name", "Dynamo does not trace it; manually import it at the top of the file"
-)
+_LOADS = _untraced("loads weights", "load them before compiling")
+_ADDS = _untraced("adds a layer while `forward` runs", "add it in `__init__`")
+_IMPORTS = _untraced("imports a module by its name", "import it at the top of the file")
 TRANSFORMS = Refused(
     "applies a random transform of torchvision",
     "it draws numbers with `.item()`, which Dynamo does not trace; manually apply it before the compiled function",
@@ -128,55 +106,33 @@ _SPECTRUM = Refused(
     "computes a spectrogram with torchaudio",
     f"it asks `torch.jit.isinstance`, which Dynamo does not trace; manually use `torch.stft`, or {_AROUND}",
 )
-_MEMORY = Refused(
-    "asks for the memory of a tensor or an array", "Dynamo does not trace it; manually compute with the tensor itself"
-)
-_STACKS = Refused(
-    "enters context managers with an `ExitStack`", "Dynamo does not trace it; manually write nested `with` statements"
-)
-_CHANGES_CLASS = Refused(
-    "makes a tensor one of another class",
-    f"Dynamo does not trace it; manually compute with plain tensors, or {_AROUND}",
-)
-_ASKS_BUILD = Refused(
-    "asks how torch was built", "Dynamo does not trace it; manually ask once, when the module is imported"
-)
-_GENERATES = Refused(
-    "draws a random number with a generator of NumPy",
-    "Dynamo does not trace it; manually draw with `torch.rand`, or pass it in as an argument",
+_MEMORY = _untraced("asks for the memory of a tensor or an array", "compute with the tensor itself")
+_STACKS = _untraced("enters context managers with an `ExitStack`", "write nested `with` statements")
+_CHANGES_CLASS = _untraced("makes a tensor one of another class", f"compute with plain tensors, or {_AROUND}")
+_ASKS_BUILD = _untraced("asks how torch was built", "ask once, when the module is imported")
+_GENERATES = _untraced(
+    "draws a random number with a generator of NumPy", "draw with `torch.rand`, or pass it in as an argument"
 )
 _COPIES = Refused(
     "makes a shallow copy", "Dynamo does not trace `copy.copy`; manually use `list(x)`, `dict(x)` or `x.copy()`"
 )
-_SORTS = Refused(
+_SORTS = _untraced(
     "keeps a list in order with a compiled function of Python",
-    "Dynamo does not trace it; manually use `sorted`, or move it in front of the call of the compiled function",
+    "use `sorted`, or move it in front of the call of the compiled function",
 )
-_IDENTIFIES = Refused(
-    "makes a key, a hash or an identifier",
-    "Dynamo does not trace it; manually make it in `__init__`, or in front of the call of the compiled function",
+_IDENTIFIES = _untraced(
+    "makes a key, a hash or an identifier", "make it in `__init__`, or in front of the call of the compiled function"
 )
-_ASKS_MACHINE = Refused(
-    "asks about the machine", "Dynamo does not trace it; manually ask in `__init__` and keep the answer in an attribute"
-)
-_ASKS_SETTINGS = Refused(
-    "asks for a setting or a mode of torch",
-    "Dynamo does not trace it; manually ask in front of the call of the compiled function",
-)
-_ASKS_KIND = Refused(
-    "asks what kind of tensor it is",
-    "Dynamo does not trace it; manually ask for its dtype, shape or device instead, or ask before compiling",
+_ASKS_MACHINE = _untraced("asks about the machine", "ask in `__init__` and keep the answer in an attribute")
+_ASKS_SETTINGS = _untraced("asks for a setting or a mode of torch", "ask in front of the call of the compiled function")
+_ASKS_KIND = _untraced(
+    "asks what kind of tensor it is", "ask for its dtype, shape or device instead, or ask before compiling"
 )
 _HANDS_OVER = Refused(
     "hands a tensor to another library", "Dynamo does not trace DLPack; manually do it before the compiled function"
 )
-_MEASURES_MEMORY = Refused(
-    "asks how much memory the device uses",
-    "Dynamo does not trace it; manually measure around the call of the compiled function",
-)
-_ASKS_TYPES = Refused(
-    "asks how dtypes combine", "Dynamo does not trace it; manually ask `torch.promote_types(a.dtype, b.dtype)`"
-)
+_MEASURES_MEMORY = _untraced("asks how much memory the device uses", "measure around the call of the compiled function")
+_ASKS_TYPES = _untraced("asks how dtypes combine", "ask `torch.promote_types(a.dtype, b.dtype)`")
 _ESTIMATES = Refused(
     "checks its weights with a data-dependent test", "manually compute it from `x - x.mean(...)` and a matrix product"
 )
@@ -184,105 +140,92 @@ _CUDNN = Refused(
     "sets flags of cuDNN for a block",
     "Dynamo does not trace the context manager; manually set the flags around the call of the compiled function",
 )
-_INSPECTS = Refused("inspects a signature", "Dynamo does not trace it; manually inspect it in `__init__`")
-_NUMPY_ERRORS = Refused(
-    "sets how NumPy treats errors", "Dynamo does not trace it; manually set it around the call of the compiled function"
-)
+_INSPECTS = _untraced("inspects a signature", "inspect it in `__init__`")
+_NUMPY_ERRORS = _untraced("sets how NumPy treats errors", "set it around the call of the compiled function")
 
-_PACKED = "torch.nn.utils.rnn"
-_SETTINGS = (
-    "is_inference_mode_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled", "is_warn_always_enabled",
-    "get_float32_matmul_precision", "get_deterministic_debug_mode", "get_num_interop_threads",
-    "is_deterministic_algorithms_warn_only_enabled", "backends.cuda.flash_sdp_enabled",
-    "backends.cuda.math_sdp_enabled", "backends.cuda.mem_efficient_sdp_enabled", "backends.cuda.cudnn_sdp_enabled",
-)  # fmt: skip
-_KINDS = ("is_inference", "is_conj", "is_neg", "is_signed", "is_same_size", "is_storage", "typename")
-_KINDS_BY_METHOD = (
-    "is_conj", "is_inference", "is_neg", "is_pinned", "is_same_size", "is_set_to", "is_shared", "is_signed",
-    "storage_offset",
-)  # fmt: skip
-_MEMORY_USED = (
-    "memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved", "memory_stats",
-)  # fmt: skip
-_DERIVATIVES = ("hessian", "hvp", "jacobian", "jvp", "vhp", "vjp")
-BY_NAME: dict[str, Refused] = {
-    **dict.fromkeys(
-        (f"{_PACKED}.{name}" for name in ("pack_padded_sequence", "pad_packed_sequence", "pack_sequence")), _PACKS
+_NAMED = (
+    ("torch.nn.utils.rnn", "pack_padded_sequence pad_packed_sequence pack_sequence", _PACKS),
+    ("torch", "nn.functional.ctc_loss ctc_loss", _CTC),
+    ("torch", "sparse_coo_tensor sparse_csr_tensor sparse.mm", _SPARSE),
+    ("torch", "manual_seed Generator get_rng_state set_rng_state initial_seed", _STATE),
+    ("torch.random", "get_rng_state set_rng_state fork_rng manual_seed", _STATE),
+    ("torch.cuda", "manual_seed manual_seed_all", _STATE),
+    ("torch.autograd.functional", "hessian hvp jacobian jvp vhp vjp", _FUNCTIONAL),
+    ("os.path", "exists isfile isdir", _FILES),
+    ("os", "makedirs listdir cpu_count getcwd putenv", _FILES),
+    ("json", "dump dumps load loads", _FILES),
+    ("torch", "save load", _FILES),
+    ("builtins", "open", _FILES),
+    ("sys.stdout", "write flush", _FILES),
+    ("warnings", "catch_warnings simplefilter filterwarnings", _WARNS),
+    ("copy", "copy", _COPIES),
+    ("contextlib", "ExitStack", _STACKS),
+    ("bisect", "bisect bisect_left bisect_right insort", _SORTS),
+    ("heapq", "heapify heappop heappush nlargest nsmallest", _SORTS),
+    ("hashlib", "md5 sha256", _IDENTIFIES),
+    ("uuid", "uuid1 uuid4", _IDENTIFIES),
+    ("threading", "get_ident", _IDENTIFIES),
+    ("pickle", "dumps loads", _FILES),
+    ("torch", "get_num_threads set_num_threads backends.mps.is_available utils.data.get_worker_info", _ASKS_MACHINE),
+    ("torch.cuda", "device_count is_bf16_supported is_tf32_supported", _ASKS_MACHINE),
+    (
+        "torch",
+        """is_inference_mode_enabled is_anomaly_enabled is_anomaly_check_nan_enabled is_warn_always_enabled
+        get_float32_matmul_precision get_deterministic_debug_mode get_num_interop_threads
+        is_deterministic_algorithms_warn_only_enabled backends.cuda.flash_sdp_enabled
+        backends.cuda.math_sdp_enabled backends.cuda.mem_efficient_sdp_enabled backends.cuda.cudnn_sdp_enabled""",
+        _ASKS_SETTINGS,
     ),
-    **dict.fromkeys(("torch.nn.functional.ctc_loss", "torch.ctc_loss"), _CTC),
-    **dict.fromkeys(("torch.sparse_coo_tensor", "torch.sparse_csr_tensor"), _SPARSE),
-    **dict.fromkeys(
-        (f"torch.{name}" for name in ("manual_seed", "Generator", "get_rng_state", "set_rng_state")), _STATE
+    ("torch", "is_inference is_conj is_neg is_signed is_same_size is_storage typename", _ASKS_KIND),
+    ("torch", "from_dlpack to_dlpack utils.dlpack.from_dlpack", _HANDS_OVER),
+    (
+        "torch.cuda",
+        "memory_allocated memory_reserved max_memory_allocated max_memory_reserved memory_stats",
+        _MEASURES_MEMORY,
     ),
-    **dict.fromkeys(
-        (f"torch.random.{name}" for name in ("get_rng_state", "set_rng_state", "fork_rng", "manual_seed")), _STATE
-    ),
-    **dict.fromkeys(("torch.initial_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all"), _STATE),
-    **dict.fromkeys((f"torch.autograd.functional.{name}" for name in _DERIVATIVES), _FUNCTIONAL),
-    **dict.fromkeys((f"os.path.{name}" for name in ("exists", "isfile", "isdir")), _FILES),
-    **dict.fromkeys((f"os.{name}" for name in ("makedirs", "listdir", "cpu_count", "getcwd", "putenv")), _FILES),
-    **dict.fromkeys((f"json.{name}" for name in ("dump", "dumps", "load", "loads")), _FILES),
-    **dict.fromkeys(("torch.save", "torch.load", "builtins.open", "sys.stdout.write", "sys.stdout.flush"), _FILES),
-    **dict.fromkeys((f"warnings.{name}" for name in ("catch_warnings", "simplefilter", "filterwarnings")), _WARNS),
-    "copy.copy": _COPIES,
-    "contextlib.ExitStack": _STACKS,
-    **dict.fromkeys((f"bisect.{name}" for name in ("bisect", "bisect_left", "bisect_right", "insort")), _SORTS),
-    **dict.fromkeys((f"heapq.{name}" for name in ("heapify", "heappop", "heappush", "nlargest", "nsmallest")), _SORTS),
-    **dict.fromkeys(("hashlib.md5", "hashlib.sha256", "uuid.uuid1", "uuid.uuid4", "threading.get_ident"), _IDENTIFIES),
-    **dict.fromkeys(("pickle.dumps", "pickle.loads"), _FILES),
-    **dict.fromkeys(("torch.get_num_threads", "torch.set_num_threads", "torch.cuda.device_count"), _ASKS_MACHINE),
-    **dict.fromkeys(("torch.backends.mps.is_available", "torch.utils.data.get_worker_info"), _ASKS_MACHINE),
-    **dict.fromkeys(("torch.cuda.is_bf16_supported", "torch.cuda.is_tf32_supported"), _ASKS_MACHINE),
-    **dict.fromkeys((f"torch.{name}" for name in _SETTINGS), _ASKS_SETTINGS),
-    **dict.fromkeys((f"torch.{name}" for name in _KINDS), _ASKS_KIND),
-    **dict.fromkeys(("torch.from_dlpack", "torch.to_dlpack", "torch.utils.dlpack.from_dlpack"), _HANDS_OVER),
-    **dict.fromkeys((f"torch.cuda.{name}" for name in _MEMORY_USED), _MEASURES_MEMORY),
-    **dict.fromkeys(("torch.result_type", "torch.can_cast"), _ASKS_TYPES),
-    **dict.fromkeys(("torch.cov", "torch.corrcoef"), _ESTIMATES),
-    "torch.backends.cudnn.flags": _CUDNN,
-    "inspect.getfullargspec": _INSPECTS,
-    "numpy.errstate": _NUMPY_ERRORS,
-    **dict.fromkeys(("torch.jit.fork", "torch.jit.wait"), _FORKS),
-    **dict.fromkeys(("torch.combinations", "torch.linalg.lstsq", "torch.lobpcg"), _SIZED_BY_DATA),
-    **dict.fromkeys(("torch.distributions.kl_divergence", "torch.distributions.kl.kl_divergence"), _DISPATCHES),
-    "torch.nested.nested_tensor": _NESTED,
-    "torch.sparse.mm": _SPARSE,
-    **dict.fromkeys(("builtins.__import__", "importlib.import_module"), _IMPORTS),
-    **dict.fromkeys(("builtins.eval", "builtins.exec"), _EVALUATES),
-    **dict.fromkeys(("torch.jit.script", "torch.jit.trace"), _SCRIPTS),
-    "torch.autograd.set_detect_anomaly": _SETS_ASIDE,
-    "torch.nn.init.trunc_normal_": _INITIALISES,
-    "numpy.random.default_rng": _GENERATES,
-    **dict.fromkeys(
-        (f"random.{name}" for name in ("random", "choice", "choices", "shuffle", "sample", "gauss", "seed")), _DRAWS
-    ),
-    **dict.fromkeys((f"time.{name}" for name in ("time", "perf_counter", "monotonic", "sleep")), _CLOCK),
-    "datetime.datetime.now": _CLOCK,
-    "gc.collect": _COLLECTS,
-    **dict.fromkeys(("tqdm.tqdm", "tqdm.trange", "tqdm.auto.tqdm", "tqdm.auto.trange"), _SHOWS),
-    **dict.fromkeys((f"torchaudio.functional.{name}spectrogram" for name in ("", "inverse_")), _SPECTRUM),
-    "torch.backends.mkl.is_available": _ASKS_BUILD,
-    "torch.Tensor.as_subclass": _CHANGES_CLASS,
-    "torch.autograd.grad": _GRADIENTS,
-    "torch.autograd.backward": _BACKWARD,
-    **dict.fromkeys(("torch.nn.Parameter", "torch.nn.parameter.Parameter"), _MAKES_PARAMETER),
-    **dict.fromkeys(
-        (f"torchvision.ops.{name}" for name in ("nms", "batched_nms", "boxes.nms", "boxes.batched_nms")), _SUPPRESSES
-    ),
-}
-_METHODS: dict[str, Refused] = {
-    **dict.fromkeys(("to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc"), _SPARSE),
-    **dict.fromkeys(("apply_", "map_", "random_", "resize_", "resize_as_", "set_", "share_memory_"), _IN_PLACE),
-    **dict.fromkeys(_KINDS_BY_METHOD, _ASKS_KIND),
-    **dict.fromkeys(
-        ("register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "retain_grad"), _HOOKS
-    ),
-    "backward": _BACKWARD,
-    "mark_dirty": _MARKS_DIRTY,
-    "load_state_dict": _LOADS,
-    **dict.fromkeys(("data_ptr", "storage", "untyped_storage", "tobytes", "tostring"), _MEMORY),
-    "as_subclass": _CHANGES_CLASS,
-}
+    ("torch", "result_type can_cast", _ASKS_TYPES),
+    ("torch", "cov corrcoef", _ESTIMATES),
+    ("torch", "backends.cudnn.flags", _CUDNN),
+    ("inspect", "getfullargspec", _INSPECTS),
+    ("numpy", "errstate", _NUMPY_ERRORS),
+    ("torch", "jit.fork jit.wait", _FORKS),
+    ("torch", "combinations linalg.lstsq lobpcg", _SIZED_BY_DATA),
+    ("torch", "distributions.kl_divergence distributions.kl.kl_divergence", _DISPATCHES),
+    ("torch", "nested.nested_tensor", _NESTED),
+    ("builtins", "__import__", _IMPORTS),
+    ("importlib", "import_module", _IMPORTS),
+    ("builtins", "eval exec", _EVALUATES),
+    ("torch", "jit.script jit.trace", _SCRIPTS),
+    ("torch", "autograd.set_detect_anomaly", _SETS_ASIDE),
+    ("torch", "nn.init.trunc_normal_", _INITIALISES),
+    ("numpy.random", "default_rng", _GENERATES),
+    ("random", "random choice choices shuffle sample gauss seed", _DRAWS),
+    ("time", "time perf_counter monotonic sleep", _CLOCK),
+    ("datetime.datetime", "now", _CLOCK),
+    ("gc", "collect", _COLLECTS),
+    ("tqdm", "tqdm trange", _SHOWS),
+    ("tqdm.auto", "tqdm trange", _SHOWS),
+    ("torchaudio.functional", "spectrogram inverse_spectrogram", _SPECTRUM),
+    ("torch", "backends.mkl.is_available", _ASKS_BUILD),
+    ("torch", "Tensor.as_subclass", _CHANGES_CLASS),
+    ("torch", "autograd.grad", _GRADIENTS),
+    ("torch", "autograd.backward", _BACKWARD),
+    ("torch", "nn.Parameter nn.parameter.Parameter", _MAKES_PARAMETER),
+    ("torchvision.ops", "nms batched_nms boxes.nms boxes.batched_nms", _SUPPRESSES),
+)
+BY_NAME = {f"{module}.{name}": found for module, names, found in _NAMED for name in names.split()}
+_BY_METHOD = (
+    ("to_sparse to_sparse_coo to_sparse_csr to_sparse_csc", _SPARSE),
+    ("apply_ map_ random_ resize_ resize_as_ set_ share_memory_", _IN_PLACE),
+    ("is_conj is_inference is_neg is_pinned is_same_size is_set_to is_shared is_signed storage_offset", _ASKS_KIND),
+    ("register_forward_hook register_forward_pre_hook register_full_backward_hook retain_grad", _HOOKS),
+    ("backward", _BACKWARD),
+    ("mark_dirty", _MARKS_DIRTY),
+    ("load_state_dict", _LOADS),
+    ("data_ptr storage untyped_storage tobytes tostring", _MEMORY),
+    ("as_subclass", _CHANGES_CLASS),
+)
+_METHODS = {name: found for names, found in _BY_METHOD for name in names.split()}
 """Methods that Dynamo does not trace, whatever they are called on."""
 NAMES = frozenset(
     {
