@@ -92,27 +92,17 @@ _WRITES_STATISTICS = frozenset({"batch_norm", "instance_norm"})
 _RENORMALISES = {"embedding": 3, "embedding_bag": 3}
 """Operators that write into an argument where `max_norm` is given, and where that stands."""
 
-IN_PLACE_ARGUMENT = {
-    "alpha_dropout": 3,
-    "celu": 2,
-    "dropout": 3,
-    "dropout1d": 3,
-    "dropout2d": 3,
-    "dropout3d": 3,
-    "elu": 2,
-    "feature_alpha_dropout": 3,
-    "hardsigmoid": 1,
-    "hardswish": 1,
-    "hardtanh": 3,
-    "leaky_relu": 2,
-    "mish": 1,
-    "relu": 1,
-    "relu6": 1,
-    "rrelu": 4,
-    "selu": 1,
-    "silu": 1,
-    "threshold": 3,
-}
+
+def _places(*rows: tuple[int, str]) -> dict[str, int]:
+    return {name: place for place, names in rows for name in names.split()}
+
+
+IN_PLACE_ARGUMENT = _places(
+    (1, "hardsigmoid hardswish mish relu relu6 selu silu"),
+    (2, "celu elu leaky_relu"),
+    (3, "alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout hardtanh threshold"),
+    (4, "rrelu"),
+)
 """Where `inplace` stands among the arguments of a function of `torch.nn.functional`."""
 
 IN_PLACE_OPERATORS = frozenset(
@@ -142,27 +132,11 @@ ALIASING_LAYERS = frozenset(
 )
 """Layers of torch.nn whose result may be memory of their argument."""
 
-IN_PLACE_LAYER_ARGUMENT = {
-    "AlphaDropout": 1,
-    "CELU": 1,
-    "Dropout": 1,
-    "Dropout1d": 1,
-    "Dropout2d": 1,
-    "Dropout3d": 1,
-    "ELU": 1,
-    "FeatureAlphaDropout": 1,
-    "Hardsigmoid": 0,
-    "Hardswish": 0,
-    "Hardtanh": 2,
-    "LeakyReLU": 1,
-    "Mish": 0,
-    "RReLU": 2,
-    "ReLU": 0,
-    "ReLU6": 0,
-    "SELU": 0,
-    "SiLU": 0,
-    "Threshold": 2,
-}
+IN_PLACE_LAYER_ARGUMENT = _places(
+    (0, "Hardsigmoid Hardswish Mish ReLU ReLU6 SELU SiLU"),
+    (1, "AlphaDropout CELU Dropout Dropout1d Dropout2d Dropout3d ELU FeatureAlphaDropout LeakyReLU"),
+    (2, "Hardtanh RReLU Threshold"),
+)
 """Where `inplace` stands among the arguments of a layer's constructor."""
 
 CONTAINER_METHODS: frozenset[str] = frozenset(

@@ -9,18 +9,7 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.values import UNKNOWN, FreshNames, Origin, Value, ValueKind, python
 
 _PYTHON_TYPES = frozenset(
-    {
-        "int",
-        "float",
-        "bool",
-        "str",
-        "bytes",
-        "complex",
-        "builtins.int",
-        "builtins.float",
-        "builtins.bool",
-        "builtins.str",
-    }
+    "int float bool str bytes complex builtins.int builtins.float builtins.bool builtins.str".split()
 )
 _SHAPED = re.compile(r"^jaxtyping\.(\w+)\[(.*)\]$|^torchtyping\.TensorType\[.*\]$", re.DOTALL)
 """Annotations that say a shape and a dtype: `Float[Tensor, "batch 3"]`, `TensorType["batch"]`."""

@@ -7,46 +7,29 @@ as something else.
 from __future__ import annotations
 
 MODULE_BASES = frozenset(
-    {
-        "torch.jit.ScriptModule",
-        "torch.jit.TracedModule",
-        "torch.fx.GraphModule",
-        "lightning.LightningModule",
-        "lightning.pytorch.LightningModule",
-        "lightning.pytorch.core.LightningModule",
-        "lightning.fabric.wrappers._FabricModule",
-        "pytorch_lightning.LightningModule",
-        "pytorch_lightning.core.LightningModule",
-        "pytorch_lightning.core.lightning.LightningModule",
-        "transformers.PreTrainedModel",
-        "transformers.modeling_utils.PreTrainedModel",
-        "diffusers.ModelMixin",
-        "diffusers.models.ModelMixin",
-        "diffusers.models.modeling_utils.ModelMixin",
-        "peft.PeftModel",
-        "sentence_transformers.SentenceTransformer",
-        "mmcv.runner.BaseModule",
-        "mmengine.model.BaseModule",
-        "mmengine.model.BaseModel",
-        "fairseq.models.BaseFairseqModel",
-        "fairseq.models.FairseqEncoder",
-        "fairseq.models.FairseqDecoder",
-        "fairseq.models.FairseqIncrementalDecoder",
-        "fairseq.models.FairseqEncoderDecoderModel",
-        "fairseq.modules.LayerNorm",
-        "torch_geometric.nn.MessagePassing",
-        "torch_geometric.nn.conv.MessagePassing",
-        "torchrl.modules.TensorDictModule",
-        "tensordict.nn.TensorDictModule",
-        "megatron.core.transformer.module.MegatronModule",
-        "megatron.core.transformer.MegatronModule",
-        "nemo.core.NeuralModule",
-        "nemo.core.classes.NeuralModule",
-        "kornia.core.Module",
-        "kornia.core.ImageModule",
-        "xformers.components.attention.Attention",
-        "huggingface_hub.PyTorchModelHubMixin.Module",
-    }
+    """
+    torch.jit.ScriptModule torch.jit.TracedModule torch.fx.GraphModule
+    lightning.LightningModule lightning.pytorch.LightningModule lightning.pytorch.core.LightningModule
+    lightning.fabric.wrappers._FabricModule
+    pytorch_lightning.LightningModule pytorch_lightning.core.LightningModule
+    pytorch_lightning.core.lightning.LightningModule
+    transformers.PreTrainedModel transformers.modeling_utils.PreTrainedModel
+    diffusers.ModelMixin diffusers.models.ModelMixin diffusers.models.modeling_utils.ModelMixin
+    peft.PeftModel
+    sentence_transformers.SentenceTransformer
+    mmcv.runner.BaseModule
+    mmengine.model.BaseModule mmengine.model.BaseModel
+    fairseq.models.BaseFairseqModel fairseq.models.FairseqEncoder fairseq.models.FairseqDecoder
+    fairseq.models.FairseqIncrementalDecoder fairseq.models.FairseqEncoderDecoderModel fairseq.modules.LayerNorm
+    torch_geometric.nn.MessagePassing torch_geometric.nn.conv.MessagePassing
+    torchrl.modules.TensorDictModule
+    tensordict.nn.TensorDictModule
+    megatron.core.transformer.module.MegatronModule megatron.core.transformer.MegatronModule
+    nemo.core.NeuralModule nemo.core.classes.NeuralModule
+    kornia.core.Module kornia.core.ImageModule
+    xformers.components.attention.Attention
+    huggingface_hub.PyTorchModelHubMixin.Module
+    """.split()
 )
 _MODULE_PACKAGES = ("torch.nn.", "torch.ao.nn.", "torch.nn.modules.", "torchvision.models.", "torchvision.ops.")
 _PACKAGES_OF_MODELS = ("timm.models.", "timm.layers.", "torchaudio.models.", "torchtext.models.", "open_clip.")
@@ -74,33 +57,16 @@ OF_MODULES = frozenset(
 """Methods of every `nn.Module`: what nothing is known of has these more often than a class of the project."""
 
 IS_COMPILING = frozenset(
-    {
-        "torch.compiler.is_compiling",
-        "torch.compiler.is_dynamo_compiling",
-        "torch._dynamo.is_compiling",
-        "torch._dynamo.external_utils.is_compiling",
-        "torch._utils.is_compiling",
-    }
+    """torch.compiler.is_compiling torch.compiler.is_dynamo_compiling torch._dynamo.is_compiling
+    torch._dynamo.external_utils.is_compiling torch._utils.is_compiling""".split()
 )
 OTHER_COMPILERS = ("numba.", "triton.")
 """Packages whose decorators compile a function themselves: Dynamo does not trace it."""
 STOPS = frozenset(
-    {
-        "torch.compiler.disable",
-        "torch._dynamo.disable",
-        "torch._dynamo.decorators.disable",
-        "torch._dynamo.skip",
-        "torch._dynamo.disallow_in_graph",
-        "torch.compiler.allow_in_graph",
-        "torch._dynamo.allow_in_graph",
-        "torch.compiler.assume_constant_result",
-        "torch._dynamo.assume_constant_result",
-        "torch.jit.script",
-        "torch.jit.script_method",
-        "torch.jit.export",
-        "torch.library.custom_op",
-        "torch._disable_dynamo",
-    }
+    """torch.compiler.disable torch._dynamo.disable torch._dynamo.decorators.disable torch._dynamo.skip
+    torch._dynamo.disallow_in_graph torch.compiler.allow_in_graph torch._dynamo.allow_in_graph
+    torch.compiler.assume_constant_result torch._dynamo.assume_constant_result torch.jit.script
+    torch.jit.script_method torch.jit.export torch.library.custom_op torch._disable_dynamo""".split()
 )
 """Decorators behind which Dynamo does not trace, or must not find other source than TorchScript finds."""
 

@@ -15,13 +15,10 @@ from typing import Any
 from graphmend_codemod.project.summary.spelling import dotted
 
 LOG_METHODS = frozenset(
-    {
-        "critical", "debug", "error", "exception", "fatal", "info", "log", "print", "warn", "warning", "warning_advice",
-        "warning_once", "warn_once", "info_once", "error_once", "debug_once", "warn_explicit", "rank_zero_warn",
-        "rank_zero_info", "rank_zero_debug",
-        "rank_zero_deprecation", "success", "trace", "info_rank0", "warning_rank0", "deprecation_warning",
-    }
-)  # fmt: skip
+    """critical debug error exception fatal info log print warn warning warning_advice warning_once warn_once
+    info_once error_once debug_once warn_explicit rank_zero_warn rank_zero_info rank_zero_debug
+    rank_zero_deprecation success trace info_rank0 warning_rank0 deprecation_warning""".split()
+)
 READS_VALUES = frozenset({"item", "tolist"})
 """Methods that read a tensor back to Python."""
 REDUCES = frozenset({"sum", "mean"})
@@ -42,29 +39,23 @@ ANSWERS = frozenset({"equal", "allclose", "is_nonzero"})
 CHECKS = frozenset({"_check", "_check_index", "_check_not_implemented", "_check_type", "_check_value"})
 """Functions of torch that raise with a message where a condition does not hold."""
 REFUSED = frozenset(
-    {
-        "pack_padded_sequence", "pad_packed_sequence", "pack_sequence", "ctc_loss", "sparse_coo_tensor",
-        "sparse_csr_tensor", "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "next_fast_len", "one_hot",
-        "manual_seed", "Generator", "get_rng_state",
-        "perf_counter", "monotonic", "linear_sum_assignment", "tqdm", "trange", "nms", "batched_nms",
-        "backward", "Parameter", "add_module", "apply_", "map_", "resize_", "set_rng_state", "manual_seed_all",
-        "fork_rng", "initial_seed", "kl_divergence", "lstsq", "combinations", "nested_tensor", 
-        "retain_grad", "__import__", "import_module", "get_ident", "uuid4", "uuid1", "heappush", "heappop", "heapify",
-        "insort", "bisect_left", "bisect_right", "get_worker_info", "can_cast", "result_type", "corrcoef",
-        "share_memory_", "filterwarnings", "errstate", "get_num_threads", "set_num_threads", "getfullargspec",
-        "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", 
-        "load_state_dict", "trunc_normal_", "catch_warnings", "simplefilter", "set_detect_anomaly", 
-         "default_rng", "as_subclass", "data_ptr", "storage", "untyped_storage", "tobytes", "tostring",
-        "lobpcg", "ExitStack", "mark_dirty", "nlargest", "nsmallest", "is_bf16_supported", "is_tf32_supported",
-        "is_inference_mode_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled", "is_warn_always_enabled",
-        "get_float32_matmul_precision", "get_deterministic_debug_mode", "get_num_interop_threads",
-        "is_deterministic_algorithms_warn_only_enabled", "flash_sdp_enabled", "math_sdp_enabled",
-        "mem_efficient_sdp_enabled", "cudnn_sdp_enabled", "from_dlpack", "to_dlpack", "memory_allocated",
-        "is_conj", "is_inference", "is_neg", "is_pinned", "is_same_size", "is_set_to", "is_shared", "is_signed",
-        "storage_offset", "random_", "resize_as_", "set_",
-        "memory_reserved", "max_memory_allocated", "max_memory_reserved", "memory_stats",
-    }
-)  # fmt: skip
+    """pack_padded_sequence pad_packed_sequence pack_sequence ctc_loss sparse_coo_tensor sparse_csr_tensor
+    to_sparse to_sparse_coo to_sparse_csr to_sparse_csc next_fast_len one_hot manual_seed Generator
+    get_rng_state perf_counter monotonic linear_sum_assignment tqdm trange nms batched_nms backward Parameter
+    add_module apply_ map_ resize_ set_rng_state manual_seed_all fork_rng initial_seed kl_divergence lstsq
+    combinations nested_tensor retain_grad __import__ import_module get_ident uuid4 uuid1 heappush heappop
+    heapify insort bisect_left bisect_right get_worker_info can_cast result_type corrcoef share_memory_
+    filterwarnings errstate get_num_threads set_num_threads getfullargspec register_forward_hook
+    register_forward_pre_hook register_full_backward_hook load_state_dict trunc_normal_ catch_warnings
+    simplefilter set_detect_anomaly default_rng as_subclass data_ptr storage untyped_storage tobytes tostring
+    lobpcg ExitStack mark_dirty nlargest nsmallest is_bf16_supported is_tf32_supported is_inference_mode_enabled
+    is_anomaly_enabled is_anomaly_check_nan_enabled is_warn_always_enabled get_float32_matmul_precision
+    get_deterministic_debug_mode get_num_interop_threads is_deterministic_algorithms_warn_only_enabled
+    flash_sdp_enabled math_sdp_enabled mem_efficient_sdp_enabled cudnn_sdp_enabled from_dlpack to_dlpack
+    memory_allocated is_conj is_inference is_neg is_pinned is_same_size is_set_to is_shared is_signed
+    storage_offset random_ resize_as_ set_ memory_reserved max_memory_allocated max_memory_reserved
+    memory_stats""".split()
+)
 """Functions that Dynamo does not trace, by the last part of their names; `one_hot` without a number of classes, too."""
 REFUSED_WITH_OWNER = frozenset(
     {
@@ -160,17 +151,13 @@ _PYTHON_PREDICATE = re.compile(
     r"_?is_(?:\w+_)?(?:available|compiling|tracing|scripting|enabled|initialized|proxy|exporting)"
 )
 _PYTHON_METHODS = frozenset(
-    {
-        "dim", "size", "ndimension", "numel", "nelement", "is_floating_point", "is_complex", "is_contiguous",
-        "get_device", "element_size", "startswith", "endswith", "keys", "items", "get_world_size", "get_rank",
-    }
-)  # fmt: skip
+    """dim size ndimension numel nelement is_floating_point is_complex is_contiguous get_device element_size
+    startswith endswith keys items get_world_size get_rank""".split()
+)
 _PYTHON_ATTRIBUTES = frozenset(
-    {
-        "shape", "dtype", "device", "ndim", "training", "requires_grad", "is_cuda", "is_sparse", "is_leaf", "layout",
-        "itemsize", "config", "__name__", "__class__",
-    }
-)  # fmt: skip
+    """shape dtype device ndim training requires_grad is_cuda is_sparse is_leaf layout itemsize config __name__
+    __class__""".split()
+)
 _NEVER = frozenset({ast.Constant, ast.JoinedStr})
 _PYTHON_ANNOTATION_WORDS = frozenset(
     {"bool", "int", "str", "float", "Optional", "Union", "None", "typing", "Literal", "True", "False"}

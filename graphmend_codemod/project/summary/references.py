@@ -40,14 +40,10 @@ UNINTERESTING_ROOTS = frozenset(sys.stdlib_module_names) | {
 
 
 _TENSOR_METHODS = frozenset(
-    {
-        "add", "any", "argmax", "clone", "contiguous", "copy_", "cpu", "detach", "device", "dim", "dtype", "expand",
-        "fill_", "flatten", "float", "gather", "half", "is_floating_point", "item", "long", "masked_fill",
-        "masked_fill_", "max", "mean",
-        "min", "mul", "mul_", "ndim", "new_ones", "new_zeros", "numel", "permute", "pow", "repeat", "reshape",
-        "requires_grad", "shape", "size", "softmax", "split", "sqrt", "squeeze", "std", "sum", "tolist", "transpose",
-        "type", "type_as", "unbind", "unsqueeze", "view", "view_as", "zero_",
-    }
+    """add any argmax clone contiguous copy_ cpu detach device dim dtype expand fill_ flatten float gather half
+    is_floating_point item long masked_fill masked_fill_ max mean min mul mul_ ndim new_ones new_zeros numel
+    permute pow repeat reshape requires_grad shape size softmax split sqrt squeeze std sum tolist transpose type
+    type_as unbind unsqueeze view view_as zero_""".split()
 )  # fmt: skip
 """Methods that are followed only on names whose class is said: nearly always they belong to tensors."""
 _CANDIDATES = ("test", "log", "value", "rows", "masked", "list")

@@ -15,15 +15,8 @@ from graphmend_codemod.rules.framework.site import Site
 _PERCENT = re.compile(r"%(?:\(\w+\))?[-#0 +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[diouxXeEfFgGcrsa]")
 _BRACES = re.compile(r"(?<!\{)\{[^{}]*\}")
 _PASSES_ON = frozenset(
-    {
-        "builtins.open",
-        "contextlib.closing",
-        "contextlib.nullcontext",
-        "contextlib.redirect_stderr",
-        "contextlib.redirect_stdout",
-        "deepspeed.zero.GatheredParameters",
-        "warnings.catch_warnings",
-    }
+    """builtins.open contextlib.closing contextlib.nullcontext contextlib.redirect_stderr
+    contextlib.redirect_stdout deepspeed.zero.GatheredParameters warnings.catch_warnings""".split()
 )
 """Context managers outside of torch that let every exception through."""
 

@@ -227,20 +227,8 @@ _BY_METHOD = (
 )
 _METHODS = {name: found for names, found in _BY_METHOD for name in names.split()}
 """Methods that Dynamo does not trace, whatever they are called on."""
-NAMES = frozenset(
-    {
-        *(name.rpartition(".")[2] for name in BY_NAME),
-        *_METHODS,
-        *CHECKS,
-        "add_module",
-        "where",
-        "pad",
-        "one_hot",
-        "backward",
-        "next_fast_len",
-        "linear_sum_assignment",
-    }
-)
+_OTHERS = "add_module where pad one_hot backward next_fast_len linear_sum_assignment"
+NAMES = frozenset({*(name.rpartition(".")[2] for name in BY_NAME), *_METHODS, *CHECKS, *_OTHERS.split()})
 """What such calls are spelled with, behind the last dot."""
 
 

@@ -14,17 +14,9 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.own_methods import LOG_METHODS, acts_itself
 
 LOGGER_FACTORIES = frozenset(
-    {
-        "logging.getLogger",
-        "transformers.utils.logging.get_logger",
-        "diffusers.utils.logging.get_logger",
-        "datasets.utils.logging.get_logger",
-        "huggingface_hub.utils.logging.get_logger",
-        "accelerate.logging.get_logger",
-        "detectron2.utils.logger.setup_logger",
-        "fvcore.common.file_io.get_logger",
-        "absl.logging.get_absl_logger",
-    }
+    """logging.getLogger transformers.utils.logging.get_logger diffusers.utils.logging.get_logger
+    datasets.utils.logging.get_logger huggingface_hub.utils.logging.get_logger accelerate.logging.get_logger
+    detectron2.utils.logger.setup_logger fvcore.common.file_io.get_logger absl.logging.get_absl_logger""".split()
 )
 _LOGURU = "loguru.logger"
 _OF_LOGURU = LOG_METHODS - {"warn", "log"} | {"success", "trace"}
