@@ -294,6 +294,11 @@ def is_literal(node: ast.AST | None, value: object) -> TypeGuard[ast.Constant]:
     return isinstance(node, ast.Constant) and node.value == value
 
 
+def written_text(node: ast.AST | None) -> str | None:
+    """The string that is written out; None for anything else."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
 def is_constant(node: ast.AST | None, value: object) -> bool:
     """True for this one of `True`, `False`, `None` and `...`."""
     return isinstance(node, ast.Constant) and node.value is value

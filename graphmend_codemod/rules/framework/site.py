@@ -131,6 +131,20 @@ class Site(SiteText):
         found: T = known[0]
         return found
 
+    def proven_once(self, question: str, node: ast.AST, proof: Callable[[], T]) -> T:
+        """`proof()`, or the reason for which it raises NotProven, worked out once; names are nothing to it."""
+
+        def look() -> T | NotProven:
+            try:
+                return proof()
+            except NotProven as reason:
+                return reason.anew()
+
+        found = self.remembered(question, node, look, anywhere=True)
+        if isinstance(found, NotProven):
+            raise found.anew()
+        return found
+
     @property
     def class_name(self) -> str:
         """The name of the class around the function; empty where there is none."""

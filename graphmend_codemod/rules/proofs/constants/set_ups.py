@@ -12,8 +12,8 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
-from graphmend_codemod.analysis.patterns import is_literal, is_name
+from graphmend_codemod.analysis.callgraph import Definition, calls_in
+from graphmend_codemod.analysis.patterns import is_literal, is_name, written_text
 from graphmend_codemod.analysis.scope import FunctionNode, body_of, dotted, parameters, walk, walk_scope
 from graphmend_codemod.analysis.value_flow import run_by
 from graphmend_codemod.core.findings import Edit, Helper
@@ -47,16 +47,12 @@ def set_up(site: Site, statement: ast.Expr) -> SetUp | None:
     call = statement.value
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.keywords or len(call.args) != 1:
         return None
-    if not isinstance(call.args[0], ast.Name):
+    qualified = site.resolve(call.func) if isinstance(call.args[0], ast.Name) else None
+    known = qualified is not None and site.evaluator.scope.index.function(qualified) is not None
+    found = function_of(site, qualified) if known and qualified is not None else None
+    if found is None or (flag := _flag_of(found[2])) is None:
         return None
-    qualified = site.resolve(call.func)
-    found = _defined(site, qualified) if qualified is not None else None
-    if found is None:
-        return None
-    calls, function = found
-    flag = _flag_of(function)
-    if flag is None:
-        return None
+    _, calls, function = found
     reached = list(run_by(calls, function, follows=_is_by_name, nested=False, deepest=_DEEP))
     sets = any(_sets(part, flag, each.node) for each in reached for part in walk_scope(each.node))
     untraced = any(_is_untraced(part) for each in reached for part in walk_scope(each.node))
@@ -72,13 +68,6 @@ def set_up(site: Site, statement: ast.Expr) -> SetUp | None:
 def _is_by_name(call: ast.Call) -> bool:
     """True for a call of a name: of a function, not of a method."""
     return isinstance(call.func, ast.Name)
-
-
-def _defined(site: Site, qualified: str) -> tuple[ModuleCalls, Definition] | None:
-    """A function of the project, with the calls in its file."""
-    known = site.evaluator.scope.index.function(qualified) is not None
-    found = function_of(site, qualified) if known else None
-    return found[1:] if found is not None else None
 
 
 def edit(site: Site, statement: ast.Expr, found: SetUp) -> Edit:
@@ -137,9 +126,8 @@ def _attributes(node: ast.AST) -> Iterator[tuple[str, bool]]:
     if isinstance(node, ast.Attribute):
         yield node.attr, not isinstance(node.ctx, ast.Load)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _BY_NAME:
-        name = node.args[1] if len(node.args) > 1 else None
-        if isinstance(name, ast.Constant) and isinstance(name.value, str):
-            yield name.value, node.func.id in {"setattr", "delattr"}
+        names = (written_text(each) for each in node.args[1:2])
+        yield from ((name, node.func.id in {"setattr", "delattr"}) for name in names if name is not None)
 
 
 def _flag_of(function: Definition) -> str | None:
@@ -163,9 +151,7 @@ def _asked(test: ast.expr, name: str) -> str | None:
         return None
     owner, attribute, default = test.args
     plain = is_name(owner, name) and isinstance(default, ast.Constant) and not default.value
-    return (
-        attribute.value if plain and isinstance(attribute, ast.Constant) and isinstance(attribute.value, str) else None
-    )
+    return written_text(attribute) if plain else None
 
 
 def _sets(node: ast.AST, flag: str, function: FunctionNode) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.callgraph import Definition
-from graphmend_codemod.analysis.patterns import comprehended, is_name
+from graphmend_codemod.analysis.patterns import comprehended, is_name, written_text
 from graphmend_codemod.analysis.scope import parameter_names, walk, walk_in_layers, walk_scope
 from graphmend_codemod.rules.proofs.untraced.other_files import defined
 
@@ -94,7 +94,7 @@ def method_by_name(site: Site, call: ast.Call) -> ast.Call | None:
     if not isinstance(called, ast.Call) or not is_name(called.func, "getattr") or len(called.args) < 2:
         return None
     name = called.args[1]
-    spelled = name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else ""
+    spelled = written_text(name) or ""
     return _method(call, called.args[0], spelled, call.args) if is_method_in_place(spelled) else None
 
 

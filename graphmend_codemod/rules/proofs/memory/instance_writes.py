@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from graphmend_codemod.analysis import aliasing
 from graphmend_codemod.analysis.callgraph import Definition
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, last_name
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, last_name, written_text
 from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.analysis.value_flow import bindings_in, names_holding, objects_in
 from graphmend_codemod.rules.proofs.logging.own_methods import LOG_METHODS
@@ -126,7 +126,7 @@ def spelled_out(call: ast.Call) -> ast.Call:
     if not isinstance(call.func, ast.Call) or not is_name(call.func.func, "getattr") or len(call.func.args) != 2:
         return call
     owner, name = call.func.args
-    spelled = name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else ""
+    spelled = written_text(name) or ""
     return ast.copy_location(ast.Call(ast.Attribute(owner, spelled, ast.Load()), call.args, call.keywords), call)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.calls import keyword
-from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_not, other_side
+from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_not, mentions, other_side, written_text
 from graphmend_codemod.analysis.values import BOOL, ValueKind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
@@ -53,15 +53,9 @@ def guessed_at(site: Site, node: ast.expr) -> Untraced | None:
     if not isinstance(node, ast.Call):
         return None
     called = site.resolve(node.func)
-    for word in node.keywords:
-        if (
-            word.arg in NUMBERS
-            and not _attends(node)
-            and (site.value(word.value).is_tensor or is_registered(site, word.value))
-        ):
-            return Untraced(
-                node, f"takes the tensor `{speculation.short(word.value)}` as a number (device sync)", _NUMBER
-            )
+    for number in (word.value for word in node.keywords if word.arg in NUMBERS and not _attends(node)):
+        if site.value(number).is_tensor or is_registered(site, number):
+            return Untraced(node, f"takes the tensor `{speculation.short(number)}` as a number (device sync)", _NUMBER)
     if called is not None and called.startswith("torch.distributions.") and _checks(node):
         return Untraced(node, "checks the arguments of a distribution", _CHECKS)
     if called in {"builtins.any", "builtins.all", "torch._assert"}:
@@ -218,9 +212,7 @@ def _is_ctc(site: Site, function: ast.expr) -> bool:
 
 def _repeats(site: Site, node: ast.Call, called: str | None) -> bool:
     """True for `torch.repeat_interleave(x, counts)` without the total, where the counts seem to be a tensor."""
-    if getattr(node.func, "attr", "") != "repeat_interleave" or any(
-        word.arg == "output_size" for word in node.keywords
-    ):
+    if getattr(node.func, "attr", "") != "repeat_interleave" or keyword(node, "output_size") is not None:
         return False
     counts = node.args[0 if called is None else 1 :][:1]
     asked = (seems_tensor, _is_stepped, is_given_to_forward, _is_looked_up)
@@ -229,17 +221,14 @@ def _repeats(site: Site, node: ast.Call, called: str | None) -> bool:
 
 def _is_looked_up(site: Site, node: ast.expr) -> bool:
     """True for `batch["counts"]`, of which nobody says what it is."""
-    named = (
-        isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
-    )
+    named = isinstance(node, ast.Subscript) and written_text(node.slice) is not None
     return named and site.value(node).kind is ValueKind.UNKNOWN
 
 
 def _is_stepped(site: Site, node: ast.expr) -> bool:
     """True for the `d` of a comprehension over what the function is given: `for x, d in zip(xs, durations)`."""
-    targets = (each.target for each in site.evaluator.scope.outline.comprehensions)
-    names = {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
-    return isinstance(node, ast.Name) and node.id in names
+    steps = site.evaluator.scope.outline.comprehensions
+    return isinstance(node, ast.Name) and any(mentions(each.target, node.id) for each in steps)
 
 
 def _any_of(site: Site, node: ast.Call) -> Untraced | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import all_names, elements_of, is_name, same
-from graphmend_codemod.analysis.scope import dotted, parameter_names, walk_scope
+from graphmend_codemod.analysis.patterns import all_names, elements_of, is_constant, is_target, same
+from graphmend_codemod.analysis.scope import dotted, of_kind, parameter_names, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -46,7 +47,7 @@ def _cut(node: ast.Subscript) -> ast.expr | None:
     parts = elements_of(node.slice)
     last = parts[-1]
     whole = isinstance(last, ast.Slice) and last.lower is None and last.step is None
-    rest = [part for part in parts[:-1] if not (isinstance(part, ast.Constant) and part.value is Ellipsis)]
+    rest = [part for part in parts[:-1] if not is_constant(part, ...)]
     return last.upper if whole and len(parts) == 2 and not rest else None  # type: ignore[attr-defined]
 
 
@@ -68,22 +69,14 @@ def _given(site: Site, node: ast.expr, earlier: list[ast.stmt]) -> ast.expr:
     function = site.evaluator.scope.node
     if not isinstance(node, ast.Name):
         return node
-    stores = [
-        part for part in walk_scope(function) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
-    ]
-    made = [
-        each
-        for each in function.body
-        if isinstance(each, ast.Assign)
-        and each.lineno < node.lineno
-        and any(is_name(target, node.id) for target in each.targets)
-    ]
-    if len(made) != 1 or sum(part.id == node.id for part in stores) != 1:
+    names = of_kind(walk_scope(function), ast.Name)
+    bound = Counter(part.id for part in names if not isinstance(part.ctx, ast.Load))
+    above = (each for each in of_kind(function.body, ast.Assign) if each.lineno < node.lineno)
+    made = [each for each in above if is_target(each, node.id)]
+    if len(made) != 1 or bound[node.id] != 1:
         return node
-    given = parameter_names(function)
-    bound = [part.id for part in stores]
-    used = all_names(made[0].value) & {*given, *bound}
-    if any(bound.count(name) + (name in given) != 1 for name in used):
+    bound.update(parameter_names(function))
+    if any(bound[name] > 1 for name in all_names(made[0].value)):
         return node
     earlier.append(made[0])
     return made[0].value

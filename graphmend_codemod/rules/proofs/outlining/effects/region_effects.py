@@ -13,7 +13,15 @@ from functools import cached_property
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.iterated import in_step
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import all_given, all_names, elements_of, is_attribute, is_name, root_of
+from graphmend_codemod.analysis.patterns import (
+    all_given,
+    all_names,
+    elements_of,
+    is_attribute,
+    is_name,
+    root_of,
+    written_text,
+)
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -269,7 +277,7 @@ def _names_no_method(node: ast.expr) -> bool:
         node = node.values[0]
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
         node = node.func.value
-    text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+    text = written_text(node) or ""
     first, more, _ = text.partition("{")[0].partition("_")
     return first.isalpha() and bool(more) and first.lower() not in _METHODS_OF_MODULES
 

@@ -32,19 +32,8 @@ _COMMENT = "# torch.compile cannot trace this function: it calls it as one opera
 
 def edit(site: Site) -> Edit:
     """The compile path in front of the body of the function around the site. NotProven where that would show."""
-
-    def look() -> Edit | str:
-        try:
-            return _edit(site)
-        except NotProven as why:
-            return str(why)
-
     # Gradients are all that a place in the function decides.
-    question = f"opaque function {site.no_grad}"
-    found = site.remembered(question, site.evaluator.scope.node, look, anywhere=True)
-    if isinstance(found, str):
-        raise NotProven(found)
-    return found
+    return site.proven_once(f"opaque function {site.no_grad}", site.evaluator.scope.node, lambda: _edit(site))
 
 
 def _edit(site: Site) -> Edit:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import is_attribute
+from graphmend_codemod.analysis.patterns import is_attribute, written_text
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -54,7 +54,7 @@ def reduction_of(site: Site, layer: ast.Attribute) -> str:
 def _constant(call: ast.Call, position: int) -> str:
     words = {word.arg: word.value for word in call.keywords}
     given = call.args[position] if len(call.args) > position else words.get("reduction", ast.Constant("mean"))
-    return given.value if isinstance(given, ast.Constant) and isinstance(given.value, str) else ""
+    return written_text(given) or ""
 
 
 def lengths_asked(site: Site, statements: Iterable[ast.stmt], given: Iterable[str]) -> Iterator[str]:

@@ -97,17 +97,8 @@ def _grown(site: Site, body: Sequence[ast.stmt], position: int) -> Edit:
 
 
 def _edit_of(site: Site, statements: Sequence[ast.stmt]) -> Edit:
-    def look() -> Edit | NotProven:
-        try:
-            return _Region(site, statements).edit()
-        except NotProven as reason:
-            return reason.anew()
-
     question = f"{len(statements)} statements as an operator {site.without_gradients}"
-    found = site.remembered(question, statements[0], look, anywhere=True)
-    if isinstance(found, NotProven):
-        raise found.anew()
-    return found
+    return site.proven_once(question, statements[0], lambda: _Region(site, statements).edit())
 
 
 def check_around(site: Site, statement: ast.stmt | None = None) -> None:
