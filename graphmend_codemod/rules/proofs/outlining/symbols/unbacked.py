@@ -101,54 +101,82 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     if not written or not _can_be_exchanged(statement, written):
         return None
     names = {name for name in HELPERS if any(f"{name}(" in text for _, text in written)}
-    is_number = any("number" in name or "integer" in name for name in names)
-    first = breaks[0] if breaks else Untraced(written[0][0], "writes under a boolean mask", "")
-    read = [inner for each in breaks if id(each.node) not in outer and (inner := _read(site, each.node)) is not None]
-    fraction = next((inner for inner in read if has_fraction(site, inner)), None)
-    why = why_value_is_asked(site, [node for node, text in written if "number" in text or "integer" in text])
-    passed: list[str] = []
-    if why is None:
-        passed, why = avoided(site, statement, is_number=is_number)
-    off: list[str] = []
-    flat: list[ast.expr] = []
-    widths: list[str] = []
-    chosen = [node for node, text in written if _CHOOSES.search(text)]
-    if why is None:
-        why = why_truth_is_asked(site, statement, chosen)
-    if why is None:
-        numbers, scope = [node for node, text in written if not _CHOOSES.search(text)], site.evaluator.scope.node
-        counts = sizes_in(scope, rows_of(scope, chosen))
-        why = why_not_taken(site, [*numbers, *counts])
-        if why is None:
-            why, off = unanswered(site, chosen, [*numbers, *counts])
-        if why is None:
-            why, cut = unanswered_cut(site, rows_of(scope, (), [*numbers, *counts]), counts)
-            off = list(dict.fromkeys([*off, *cut]))
-        if why is None:
-            why, flat, widths = widths_kept(site, chosen, numbers)
-            unchanged = {id(node) for node, _ in written} - set(map(id, flat))
-            written = [(node, text if id(node) in unchanged else f"{text}.flatten()") for node, text in written]
-    way_out = _PASS_IN if is_number else "manually compute all elements and select with `torch.where`"
-    reason = f"{why}; {way_out}" if why is not None else None
+    answers = _answers(site, statement, written, names)
+    written, reason = list(answers.written), answers.reason
     shaped = as_shape(site, statement, [node for node, text in written if text.startswith("_numbers_in_graph(")])
     if shaped is not None:
         reason = f"{shaped}; manually give the sizes as numbers of Python"
-    if fraction is not None:
+    read = [inner for each in breaks if id(each.node) not in outer and (inner := _read(site, each.node)) is not None]
+    if (fraction := next((inner for inner in read if has_fraction(site, inner)), None)) is not None:
         why = f"`{short(fraction)}` is no whole number, and the graph breaks where such a number is read"
         reason = f"{why}; manually compute with the tensor instead"
-    asked = [each for inner in read for each in whole_at_trace(site, inner)]
     boxes = [some for each in breaks if (some := kept(site, each.node)) is not None]
-    asked += [each for some in boxes for each in some.conditions]
     needed = [*(helpers(site, names) if names else ()), *(each for some in boxes for each in some.helpers)]
     counted = [node for node, text in written if text.startswith(_COUNTED) and isinstance(node, ast.Call)]
-    made = [node for node, text in written if f".{_MADE}(" in text and isinstance(node, ast.Call)]
+    asked = [
+        *(each for inner in read for each in whole_at_trace(site, inner)),
+        *(each for some in boxes for each in some.conditions),
+        *_are_made(site, written, counted),
+    ]
+    return Captured(
+        breaks[0] if breaks else Untraced(written[0][0], "writes under a boolean mask", ""),
+        reason,
+        tuple(written),
+        tuple(dict.fromkeys(needed)),
+        tuple(dict.fromkeys([*answers.passed, *asked, *answers.off, *answers.widths])),
+        bool(answers.off) or any(_breaks_for_a_gradient(site, node) for node in counted),
+    )
+
+
+class _Answers(NamedTuple):
+    """What is `written` where Python asks for no value of what is written, or the `reason` why it does.
+
+    The others are conditions: for what is `passed` by, for gradients that are `off`, and for `widths`.
+    """
+
+    reason: str | None
+    written: Sequence[tuple[ast.expr, str]]
+    passed: Sequence[str] = ()
+    off: Sequence[str] = ()
+    widths: Sequence[str] = ()
+
+
+def _answers(site: Site, statement: ast.stmt, written: Sequence[tuple[ast.expr, str]], names: set[str]) -> _Answers:
+    is_number = any("number" in name or "integer" in name for name in names)
+    way_out = _PASS_IN if is_number else "manually compute all elements and select with `torch.where`"
+    why = why_value_is_asked(site, [node for node, text in written if "number" in text or "integer" in text])
+    if why is not None:
+        return _Answers(f"{why}; {way_out}", written)
+    passed, why = avoided(site, statement, is_number=is_number)
+    chosen = [node for node, text in written if _CHOOSES.search(text)]
+    numbers, scope = [node for node, text in written if not _CHOOSES.search(text)], site.evaluator.scope.node
+    if why is None:
+        why = why_truth_is_asked(site, statement, chosen)
+    if why is not None:
+        return _Answers(f"{why}; {way_out}", written, passed)
+    counts = sizes_in(scope, rows_of(scope, chosen))
+    off: list[str] = []
+    if (why := why_not_taken(site, [*numbers, *counts])) is None:
+        why, off = unanswered(site, chosen, [*numbers, *counts])
+    if why is None:
+        why, cut = unanswered_cut(site, rows_of(scope, (), [*numbers, *counts]), counts)
+        off = list(dict.fromkeys([*off, *cut]))
+    if why is not None:
+        return _Answers(f"{why}; {way_out}", written, passed, off)
+    why, flat, widths = widths_kept(site, chosen, numbers)
+    unchanged = {id(node) for node, _ in written} - set(map(id, flat))
+    written = [(node, text if id(node) in unchanged else f"{text}.flatten()") for node, text in written]
+    return _Answers(f"{why}; {way_out}" if why is not None else None, written, passed, off, widths)
+
+
+def _are_made(site: Site, written: Sequence[tuple[ast.expr, str]], counted: Sequence[ast.Call]) -> Iterator[str]:
+    """The conditions under which what is written in the place of nodes gives what they give."""
     owners = [owner for node in counted if (owner := _owner(site, node)) is not None and dotted(owner) is not None]
-    asked += [f"isinstance({site.text(each)}, {site.torch}.Tensor)" for each in owners if site.value(each).hint]
-    asked += _seeming(site, written)
-    asked += [each for node in made for each in _is_made(site, node)]
-    conditions = tuple(dict.fromkeys([*passed, *asked, *off, *widths]))
-    alone = bool(off) or any(_breaks_for_a_gradient(site, node) for node in counted)
-    return Captured(first, reason, tuple(written), tuple(dict.fromkeys(needed)), conditions, alone)
+    yield from (f"isinstance({site.text(each)}, {site.torch}.Tensor)" for each in owners if site.value(each).hint)
+    yield from _seeming(site, written)
+    for node, text in written:
+        if f".{_MADE}(" in text and isinstance(node, ast.Call):
+            yield from _is_made(site, node)
 
 
 def _owner(site: Site, call: ast.Call) -> ast.expr | None:
