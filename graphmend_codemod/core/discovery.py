@@ -20,7 +20,7 @@ _VENDORED = frozenset(
     """3rd_party 3rdparty .bzr .direnv .eggs .git .graphmend_cache .hg .ipynb_checkpoints .mypy_cache .nox .pants.d
     .pytest_cache .pytype .ruff_cache .svn .tox .venv __pycache__ __pypackages__ _vendor _vendored buck-out
     node_modules site-packages third-party third_party thirdparty vendor vendored venv""".split()
-)  # fmt: skip
+)
 _BUILT = frozenset({"_build", "build", "dist"})
 """Folders of build tools, unless they are packages."""
 _GENERATED = re.compile(

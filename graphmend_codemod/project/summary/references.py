@@ -44,7 +44,7 @@ _TENSOR_METHODS = frozenset(
     is_floating_point item long masked_fill masked_fill_ max mean min mul mul_ ndim new_ones new_zeros numel
     permute pow repeat reshape requires_grad shape size softmax split sqrt squeeze std sum tolist transpose type
     type_as unbind unsqueeze view view_as zero_""".split()
-)  # fmt: skip
+)
 """Methods that are followed only on names whose class is said: nearly always they belong to tensors."""
 _CANDIDATES = ("test", "log", "value", "rows", "masked", "list")
 
