@@ -122,6 +122,7 @@ class Edit(NamedTuple):
     says that it overwrites whole tensors with values that depend on other tensors only, so running it twice gives the
     same result. `recorded` is what the operator of a recorded run asks of what it is given: calls like those of the
     run, and no others. `raises` is False where nothing in the compile path can raise, so that no handler matters.
+    `reaches` says that it mends what breaks the graph in the functions which its statement calls.
     """
 
     replacements: tuple[Replacement, ...]
@@ -135,6 +136,7 @@ class Edit(NamedTuple):
     repeats: bool = False
     recorded: tuple[str, ...] = ()
     raises: bool = True
+    reaches: bool = False
 
     @property
     def paths(self) -> tuple[CompilePath, ...]:

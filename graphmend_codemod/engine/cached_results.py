@@ -224,11 +224,12 @@ def _edit_to_json(edit: Edit) -> list[Any]:
         edit.repeats,
         edit.recorded,
         edit.raises,
+        edit.reaches,
     ]
 
 
 def _edit(row: Sequence[Any]) -> Edit:
-    replacements, imports, helpers, form, scriptable, since, whole, copies, repeats, recorded, raises = row
+    replacements, imports, helpers, form, scriptable, since, whole, copies, repeats, recorded, raises, reaches = row
     _require_text(since, *imports, *recorded)
     return Edit(
         tuple(Replacement(_span(span), tuple(_part(part) for part in parts)) for span, parts in replacements),
@@ -242,6 +243,7 @@ def _edit(row: Sequence[Any]) -> Edit:
         bool(repeats),
         tuple(recorded),
         bool(raises),
+        bool(reaches),
     )
 
 

@@ -155,22 +155,25 @@ def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Setti
 
 
 def around(site: Site, by_path: Mapping[str, Sequence[Finding]], *, safe: bool = False) -> list[Finding]:
-    """The fixes of the statements that led to the site which take all that they call: of all that did, or none."""
+    """The fixes of the statements that led to the site which take or mend what they call: of all that did, or none."""
     for places in above(site):
-        found = [
-            next((each for each in by_path.get(place.path, ()) if _takes(each, place.line, safe)), None)
-            for place in places
-        ]
+        found = [_of_call(by_path.get(place.path, ()), place.line, safe) for place in places]
         fixes = [each for each in found if each is not None]
         if len(fixes) == len(found):
             return fixes
     return []
 
 
+def _of_call(findings: Sequence[Finding], line: int, safe: bool) -> Finding | None:
+    """The fix that takes or mends what a line calls: a safe one before an operator."""
+    found = [each for each in findings if _takes(each, line, safe)]
+    return min(found, key=lambda each: not each.is_applied(False), default=None)
+
+
 def _takes(finding: Finding, line: int, safe: bool) -> bool:
     if finding.edit is None or not covers(finding, line) or (safe and not finding.is_applied(False)):
         return False
-    return any(helper.name in _TAKING_CALLS for helper in finding.edit.helpers)
+    return finding.edit.reaches or any(helper.name in _TAKING_CALLS for helper in finding.edit.helpers)
 
 
 def line_now(site: Site, lines: Sequence[str]) -> int | None:

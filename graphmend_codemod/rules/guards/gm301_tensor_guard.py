@@ -184,7 +184,7 @@ def checking_call(site: Site, node: ast.Expr) -> Diagnostic | None:
     imports = (*site.imports, *(("os",) if missing else ()))
     lines = [DeviceCheck(site, text, said, name).at(1)]
     edit = two_paths(site, node, [site.compiling, *facts], lines, imports=imports, scriptable=True)
-    return Diagnostic(message, edit=edit)
+    return Diagnostic(message, edit=edit._replace(reaches=True))
 
 
 def _argument_acts(site: Site, asked: checking_calls.Checked) -> str | None:

@@ -76,7 +76,8 @@ def _edit(site: Site, node: ast.stmt, numbers: NumbersHere, reads: Sequence[Numb
     helpers = [each for each in numbers.helpers.values() if each.name in texts]
     if AS_SIZE in texts:
         helpers.append(Helper(AS_SIZE, _AS_SIZE.format(torch=site.torch), after=(site.torch,)))
-    return Edit(tuple(replacements), imports=site.imports, helpers=tuple(helpers))
+    handed = any(each.handed for each in reads)
+    return Edit(tuple(replacements), imports=site.imports, helpers=tuple(helpers), reaches=handed)
 
 
 def _paths(site: Site, node: ast.stmt, reads: Sequence[NumberRead], swapped: Copy | None) -> Iterable[Replacement]:

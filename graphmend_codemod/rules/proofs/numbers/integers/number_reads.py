@@ -31,7 +31,7 @@ class NumberRead(NamedTuple):
     """A part of a statement, and what says the same with Python numbers under some conditions.
 
     `sizes` tells that they are taken as sizes alone. A function of TorchScript that gets a number is `scripted`: it
-    takes one only while Dynamo traces.
+    takes one only while Dynamo traces. A number that is `handed` on is read by the function that gets it.
     """
 
     node: ast.expr
@@ -39,6 +39,7 @@ class NumberRead(NamedTuple):
     asked: tuple[str, ...]
     sizes: bool = False
     scripted: bool = False
+    handed: bool = False
 
 
 class NumberReads:
@@ -301,4 +302,4 @@ class NumberReads:
         certain = CertainCalls(self.site, sure.calls, self.own)
         certain.follow_all(certain.start(), [self.own], sure.links)
         scripted = any(dotted(each) != "staticmethod" for each in callee.node.decorator_list)
-        return read._replace(asked=(*read.asked, *certain.conditions()), scripted=scripted)
+        return read._replace(asked=(*read.asked, *certain.conditions()), scripted=scripted, handed=True)
