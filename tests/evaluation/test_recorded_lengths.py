@@ -54,3 +54,24 @@ def test_a_length_stays_where_what_makes_it_cannot_be_taken_in(tmp_path: Path) -
     x = torch.randn(6, 4)
     with torch.no_grad():
         assert torch.equal(torch.compile(found.model(), backend="eager")(x), found.model()(x))
+
+
+_COUNTED = """
+@torch.compiler.disable
+def counted(sizes):
+    return torch.arange(int(sizes.sum()))
+@torch.compiler.disable
+def outside(x, places):
+    return x * 2 + len(places)
+"""
+
+
+def test_what_broke_the_graph_and_gives_a_length_of_the_data_is_taken_in(tmp_path: Path) -> None:
+    """No search of torch: in the graph the length would be a symbol of the first operator."""
+    source = model_with("places = counted(sizes)\ny = outside(x, places)\nreturn y + 1", _COUNTED)
+    source = source.replace("x, *rest)", "x, sizes)")
+    calls = [(torch.ones(3, 4), torch.tensor([1, 2])), (torch.ones(5, 4), torch.tensor([2, 3]))]
+    found = Recorded(tmp_path, source, lambda: calls, gradients=False)
+    x, sizes = torch.randn(6, 4), torch.tensor([2, 4])
+    with torch.no_grad():
+        assert torch.equal(one_graph(found.model(), x, sizes), found.model()(x, sizes)), found.after

@@ -274,7 +274,8 @@ class _Call:
         name, filled = f"{kind.__module__}.{kind.__qualname__}", bool(getattr(value, "__dict__", None))
         mode = bool(value.training) if torch is not None and isinstance(value, torch.nn.Module) else None
         lasting = self._function.lasting(value)
-        return ["object", name, self._identity(value), callable(value), trained, state, filled, mode, lasting]
+        found = ["object", name, self._identity(value), callable(value), trained, state, filled, mode, lasting]
+        return [*found, len(value)] if type(value) is dict else found
 
     def _tensor(self, value: Any) -> list[Any]:
         torch = sys.modules["torch"]

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from graphmend_codemod.analysis.patterns import names_bound
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.core.settings import SeenCalls
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -21,11 +22,15 @@ _FURTHER = 12
 
 
 class Operator(NamedTuple):
-    """Statements as one operator: the edit, the number of recorded calls, and where they start in their block."""
+    """Statements as one operator: the edit, the number of recorded calls, and where they start in their block.
+
+    `is_sized` says that what went in tells the sizes of all results.
+    """
 
     edit: Edit
     calls: int
     start: int
+    is_sized: bool
 
 
 def broke(site: Site, known: SeenCalls, statement: ast.stmt) -> bool:
@@ -121,9 +126,9 @@ def _grown(site: Site, known: SeenCalls, *, alike: bool = False) -> Operator:
             region = Region(site, known, body[start:end], alike=alike)
             if not _broke_here(site, known, body[start:end]) and region.runs_layers():
                 raise NotProven("it calls what broke the graph, and runs layers")
-            edit, spelled = edit_of(region)
-            made = Operator(edit, len(region.seen), start)
-            if not reads_lengths(site, spelled):
+            edit, spelled, is_sized = edit_of(region)
+            made = Operator(edit, len(region.seen), start, is_sized)
+            if not reads_lengths(site, spelled, _of_unknown_length(site, known, body[:start])):
                 return made
             found = found or made  # what makes the length may be out of reach, or break the graph itself
             if start == 0 or position - start >= _FURTHER:
@@ -142,6 +147,17 @@ def _grown(site: Site, known: SeenCalls, *, alike: bool = False) -> Operator:
             if found is None:
                 raise
             return found
+
+
+def _of_unknown_length(site: Site, known: SeenCalls, above: Sequence[ast.stmt]) -> set[str]:
+    """What statements above bind that broke the graph as well, and that are no operator which gives known sizes."""
+    found: set[str] = set()
+    for each in above:
+        there = site.at(each) if broke(site, known, each) else None
+        made = _of_later(there, known, each) if there is not None else None
+        if there is not None and (made is None or not made.is_sized):
+            found |= names_bound(each)
+    return found
 
 
 def _broke_here(site: Site, known: SeenCalls, statements: Sequence[ast.stmt]) -> bool:

@@ -92,6 +92,18 @@ def is_new_each_time(given: Given) -> bool:
     return -1 not in lasting and len(lasting) == len(facts) > 1
 
 
+def is_one_function(given: Given, seen: Sequence[Observation]) -> bool:
+    """True for a function that was the same one in several calls of the function around: none of them made it."""
+    functions = all(fact[0] == "object" and fact[1] == "builtins.function" for fact in given.facts)
+    lasting = {fact[8] if len(fact) > 8 else -1 for fact in given.facts}
+    return functions and len(lasting) == 1 and -1 not in lasting and len({id(each.entry) for each in seen}) > 1
+
+
+def is_empty(fact: Fact | None) -> bool:
+    """True for a dictionary without entries; False for one of a trace that does not tell."""
+    return fact is not None and fact[:2] == ["object", "builtins.dict"] and fact[9:] == [0]
+
+
 def _leaves(fact: Fact) -> Iterator[Fact]:
     for each in fact[1] if fact[0] in ("list", "tuple") else ():
         yield from _leaves(each)

@@ -7,7 +7,7 @@ and what an operator gives of that length is a symbol, too. Where it makes the p
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.rules.framework.site import Site
@@ -16,10 +16,10 @@ from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.calls import FINDS
 
 
-def reads_lengths(site: Site, spelled: Iterable[str]) -> bool:
-    """True where one of these expressions reads a length that depends on data."""
+def reads_lengths(site: Site, spelled: Iterable[str], unknown: Collection[str]) -> bool:
+    """True where one of these expressions reads a length that depends on data, or the length of something `unknown`."""
     read = {name for each in spelled for name in _lengths_in(each)}
-    return bool(read) and not read.isdisjoint(_of_data(site))
+    return bool(read) and not read.isdisjoint(_of_data(site) | {*unknown})
 
 
 def _lengths_in(text: str) -> Iterable[str]:

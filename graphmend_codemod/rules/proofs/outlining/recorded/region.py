@@ -23,7 +23,9 @@ from graphmend_codemod.rules.proofs.outlining.recorded.facts import (
     check_result,
     check_settled,
     identity_of,
+    is_empty,
     is_new_each_time,
+    is_one_function,
     tensors_of,
 )
 from graphmend_codemod.rules.proofs.outlining.recorded.moments import (
@@ -35,7 +37,7 @@ from graphmend_codemod.rules.proofs.outlining.recorded.moments import (
     observations,
     owner_changes,
 )
-from graphmend_codemod.rules.proofs.outlining.recorded.pending import check_settled_before
+from graphmend_codemod.rules.proofs.outlining.recorded.pending import Apart, check_settled_before
 from graphmend_codemod.rules.proofs.outlining.recorded.sizes import Given
 from graphmend_codemod.rules.proofs.outlining.statements.outlined_statements import check_around
 
@@ -63,10 +65,11 @@ class Region:
         )
         self._check_forms()
         self._check_effects()
+        self.words = self._empty_words()
         self.given = list(self._given())
-        self._check_objects(known)
-        self.results = list(self._results())
+        self.results = list(self._results())  # what no operator can return takes in what follows
         self._check_memory()
+        self.apart = self._check_objects(known)
 
     @property
     def owner(self) -> str | None:
@@ -121,7 +124,7 @@ class Region:
                         raise KeptObject(reason, before=True)
                     raise NotProven(reason)
 
-    def _check_objects(self, known: SeenCalls) -> None:
+    def _check_objects(self, known: SeenCalls) -> Apart:
         """NotProven where an object that is given changes before the statements: Dynamo puts that off."""
         if self.owner is not None and owner_changes(known):
             raise NotProven("the instance changed in the recorded run, and an operator would see what was before")
@@ -132,8 +135,15 @@ class Region:
                     raise NotProven(f"`{given.text}` changed before it in the recorded run")
             if is_new_each_time(given):
                 raise NotProven(f"`{given.text}` was another object at each call: the graph would be compiled for each")
-        objects = {each.text for each in self.given if each.kind == "object"}
-        check_settled_before(self.site, self.statements, objects, self._numbers())
+        own = self.site.evaluator.scope.self_name
+        held = [each for each in self.given if each.kind == "object"]
+        objects = {each.text for each in held if each.text == own or self._is_from_outside(each.text)}  # no functions
+
+        def plain(text: str) -> bool:
+            facts = [each.before.held.get(text) for each in self.seen]
+            return all(fact is None or fact[0] in _SETTINGS for fact in facts)  # the run does not ask properties
+
+        return check_settled_before(self.site, self.statements, objects, self._numbers(), self.stored, plain)
 
     def _numbers(self) -> set[str] | None:
         """The attributes of the instance that the statements read, if they are numbers, flags and words; else None."""
@@ -163,9 +173,22 @@ class Region:
                 names[part.target.id] = None
         return [name for name in names if name not in self.stored or _reads_first(self.statements, name)]
 
+    def _empty_words(self) -> list[str]:
+        """`kwargs` that was empty in each call, and of which the statements make no more than `f(x, **kwargs)`."""
+        node = self.site.evaluator.scope.node
+        name = node.args.kwarg.arg if node.args.kwarg is not None else ""
+        calls = [part for part in self._parts() if isinstance(part, ast.Call)]
+        unpacked = {id(word.value) for call in calls for word in call.keywords if word.arg is None}
+        used = [part for part in self._parts() if is_name(part, name)]
+        stored = any(stores_name(part, name) for part in walk(node))
+        empty = all(is_empty(each.before.held.get(name)) for each in self.seen)
+        return [name] if used and empty and not stored and all(id(part) in unpacked for part in used) else []
+
     def _given(self) -> Iterator[Given]:
         scope = self.site.evaluator.scope
         for name in self._read_names():
+            if name in self.words:
+                continue
             held = [each.before.held.get(name) for each in self.seen]
             if all(each is None for each in held):
                 if scope.is_local(name) and name not in self.stored and not _is_bound_inside(self.statements, name):
@@ -175,7 +198,8 @@ class Region:
             if len(facts) != len(held):
                 raise NotProven(f"`{name}` was bound in some calls of the recorded run alone")
             given = Given(name, facts)
-            if given.kind == "object" and name != scope.self_name and not self._is_from_outside(name):
+            outside = name == scope.self_name or self._is_from_outside(name) or is_one_function(given, self.seen)
+            if given.kind == "object" and not outside:
                 raise KeptObject(f"`{name}` is an object that the function makes", before=True)
             if given.kind in CHANGING and name in self.stored and not self._is_argument(name):
                 raise KeptObject(f"`{name}` is bound again, and what it held before may change", before=True)

@@ -46,7 +46,7 @@ class Sizes:
         self._terms = [term for each in given for term in _terms(each)][:_MOST_TERMS]
         self._numbers = {each.text for each in given if each.kind == "int"}
         self.pins: dict[str, None] = {}
-        self._free: dict[tuple[int, ...], str] = {}
+        self.free: dict[tuple[int, ...], str] = {}
         for term in self._terms:
             if term.text in self._numbers and not term.varied:
                 self.pins[f"{term.text} == {term.values[0]}"] = None
@@ -64,7 +64,7 @@ class Sizes:
                 for other in same[1:]:
                     self.pins[f"{same[0]} == {other}"] = None
                 return same[0]
-        return f'"{self._free.setdefault(values, f"n{len(self._free) + 1}")}"'
+        return f'"{self.free.setdefault(values, f"n{len(self.free) + 1}")}"'
 
 
 def _terms(given: Given) -> Iterator[Term]:

@@ -23,16 +23,17 @@ _DTYPES = frozenset(
 )
 
 
-def edit(region: Region) -> tuple[Edit, tuple[str, ...]]:
+def edit(region: Region) -> tuple[Edit, tuple[str, ...], bool]:
     """The compile path in front of the statements, and what its conditions and the sizes of its results are made of.
 
+    Then whether what goes in tells all these sizes.
     NotProven where the run does not tell what comes out.
     """
     site = region.site
     demand_torch(site)
     text = _Text(region)
     made = text.edit()
-    return made, (*made.recorded, *text.promises)
+    return made, (*made.recorded, *text.promises), text.is_sized
 
 
 class _Text:
@@ -55,6 +56,11 @@ class _Text:
         self._untrained = list(region.hold_nothing()) if self._gradient else []
         self.promises = [self._promise(each) for each in self._results]
 
+    @property
+    def is_sized(self) -> bool:
+        """True where no size of a result is one that only the data tells."""
+        return not self._sizes.free
+
     def _check_gradient(self) -> None:
         """NotProven where a result needed a gradient that nothing did which goes in: a function may hold parameters, or
         the tensors themselves that go in, and what the operator gives it would be others."""
@@ -76,7 +82,8 @@ class _Text:
         start, end = site.span(region.statements[0]), site.span(region.statements[-1])
         whole = start.through(end)
         fits = call(site, f"{self._operator}_fits", given, 1).lstrip()
-        header = site.header("if", ["torch.compiler.is_dynamo_compiling()", fits])
+        asked = ["torch.compiler.is_dynamo_compiling()", *(f"not {each}" for each in region.words)]
+        header = site.header("if", [*asked, fits])
         comment = _COMMENT.format(self._count)
         path = under(header, comment, *self._path())
         replacement = Replacement(whole, (path, "\nelse:\n    ", Original(whole, 1)))
@@ -105,7 +112,7 @@ class _Text:
             yield f"return {value}" if each.text == RESULT else f"{each.text} = {value}"
 
     def _helpers(self, given: Sequence[str]) -> Iterator[Helper]:
-        site, name = self._site, self._operator
+        site, region, name = self._site, self._region, self._operator
         yield NAMING
         if self._filled:
             yield Helper("_are_made", texts.MADE, shared=True)
@@ -113,8 +120,10 @@ class _Text:
             yield Helper("_elements_of", texts.ELEMENTS, shared=True)
         if self._untrained:
             yield Helper("_holds_no_gradient", texts.UNTRAINED, shared=True)
+        if region.apart.layers:
+            yield Helper("_is_apart", texts.APART, shared=True)
         yield Helper("_is_like_recorded", texts.LIKE, shared=True, since="compiler.is_exporting")
-        if any(each.kind == ARRAY for each in self._region.given):
+        if any(each.kind == ARRAY for each in region.given):
             yield Helper("_is_array_like_recorded", texts.ARRAY_LIKE, shared=True)
         decorator = texts.NAMES[self._features]
         yield Helper(decorator, texts.operator(*self._features), after=("_operator_name",), shared=True)
@@ -142,6 +151,7 @@ class _Text:
         lines = [
             f"@{decorator}({', '.join(made)})",
             f"def {self._operator}({', '.join(given)}):",
+            *(f"    {each} = {{}}" for each in self._region.words),
             *(f"    {each} = {each}.numpy()" for each in arrays),
             moved(self._site, self._region.statements),
         ]
@@ -201,6 +211,11 @@ class _Text:
             conditions += [f"isinstance({each.text}, torch.nn.Module)"] * (each.text != own)
             conditions += _module_like(each)
         conditions += [f"_holds_no_gradient({each})" for each in self._untrained]
+        apart = self._region.apart
+        conditions += [f"type({each}) in (bool, int, float, str)" for each in apart.plain]
+        if apart.layers:
+            read, layers = (" ".join(sorted(each)) for each in (apart.read or (), apart.layers))
+            conditions.append(f'_is_apart({own}, "{read}", "{layers}")')
         return [*conditions, *self._autocast(), *self._gradients()]
 
     def _fits(self, given: Sequence[str]) -> str:

@@ -41,6 +41,37 @@ def _holds_no_gradient(module) -> bool:
             waiting.extend(each.values() if isinstance(each, dict) else each)
     return True'''
 
+APART = '''\
+@torch.compiler.assume_constant_result
+def _is_apart(module, read: str, layers: str) -> bool:
+    """True where layers of a module, which may change in the graph, hold nothing of what an operator reads of it."""
+    own = {**vars(module), **module._parameters, **module._buffers, **module._modules}
+    if any(each not in own for each in read.split()):
+        return False
+
+    def held(names):
+        waiting, found = [own.get(each) for each in names.split()], {}
+        while waiting:
+            each = waiting.pop()
+            if isinstance(each, torch.Tensor):
+                found[each.untyped_storage().data_ptr() or id(each)] = each
+            if id(each) in found or not isinstance(each, (torch.Tensor, torch.nn.Module, dict, list, set, tuple)):
+                continue
+            found[id(each)] = each
+            if isinstance(each, torch.nn.Module):
+                waiting.extend(vars(each).values())
+            elif not isinstance(each, torch.Tensor):
+                waiting.extend(each.values() if isinstance(each, dict) else each)
+        return found
+
+    def is_hooked(each):
+        return isinstance(each, torch.nn.Module) and bool(each._forward_hooks or each._forward_pre_hooks)
+
+    others = held(layers)
+    run = [own.get(each) for each in layers.split()]
+    plain = all(isinstance(each, torch.nn.Module) for each in run) and not any(map(is_hooked, others.values()))
+    return plain and id(module) not in others and others.keys().isdisjoint(held(read))'''
+
 ARRAY_LIKE = '''\
 def _is_array_like_recorded(x, dtype, rank: int) -> bool:
     """True for an array like those of a recorded run: known while tracing."""
