@@ -143,6 +143,45 @@ def test_layers_that_share_something_with_what_is_read_take_the_author_s_path(tm
         one_graph(found.model(), torch.randn(4, 4))
 
 
+_SCALED = "\n\n    def scaled(self, y):\n        return self.first(y)\n"
+
+
+def _by_method(tmp_path: Path) -> Recorded:
+    source = model_with(_LATER.replace("self.first(", "self.scaled("), _OUTSIDE + _LAYERS, _FIRST).rstrip() + _SCALED
+    return Recorded(tmp_path, source, calls_of(*_SHAPES_OF_FOUR), gradients=False)
+
+
+def test_what_a_method_reads_is_apart_from_later_layers_too(tmp_path: Path) -> None:
+    found, x = _by_method(tmp_path), torch.randn(4, 4)
+    assert '_is_apart(self, "first", "later", "scaled", __name__)' in found.after, found.reasons
+    with torch.no_grad():
+        assert torch.equal(one_graph(found.model(), x), found.model()(x))
+
+
+def test_layers_that_lead_to_the_instance_may_change_its_numbers(tmp_path: Path) -> None:
+    method = _SCALED.replace("self.first(y)", "y * self.count")
+    init = f"{_FIRST}; self.count = 2"
+    source = model_with(_LATER.replace("self.first(", "self.scaled("), _OUTSIDE + _LAYERS, init).rstrip() + method
+    found, x = Recorded(tmp_path, source, calls_of(*_SHAPES_OF_FOUR), gradients=False), torch.randn(4, 4)
+    with torch.no_grad():
+        assert torch.equal(one_graph(found.model(), x), found.model()(x)), found.reasons
+        found.path.write_text(found.after.replace("self.count = 2", "self.count = 2; self.later[0].above = [self]"))
+        with pytest.raises(torch._dynamo.exc.Unsupported):
+            one_graph(found.model(), x)
+
+
+@pytest.mark.parametrize("way", ["instance", "class"])
+def test_another_method_of_the_name_takes_the_author_s_path(tmp_path: Path, way: str) -> None:
+    """It may read what the later layers change."""
+    model = _by_method(tmp_path).model()
+    if way == "class":
+        model.__class__ = type("Heir", (model.__class__,), {"scaled": lambda self, y: self.later[0](y)})
+    else:
+        model.scaled = model.later[0].forward  # type: ignore[index, union-attr]
+    with torch.no_grad(), pytest.raises(torch._dynamo.exc.Unsupported):
+        one_graph(model, torch.randn(4, 4))
+
+
 @pytest.mark.parametrize("call", ["y = self.step(y)", "y = layer(self, y)", "y = layer(y, above=self)"])
 def test_calls_that_may_change_what_is_read_are_left_alone(tmp_path: Path, call: str) -> None:
     body = _LATER.replace("y = layer(y)", f"if rest:\n        {call}\n    y = layer(y)")
@@ -200,7 +239,7 @@ def test_a_function_of_a_table_runs_with_the_instance_in_an_operator(tmp_path: P
     [
         ("TABLE.get(self.config.kind)", "TABLE.get(self.config.kind) if x is not None else TABLE.get(self)"),
         ("y = y.reshape(-1, 4)", "y = y.reshape(-1, 4) if x is not None else y.reshape(self, 4)"),
-        ("y = y.reshape(-1, 4)", "y = y if x is not None else run(self, x)\ny = y.reshape(-1, 4)"),
+        ("y = y.reshape(-1, 4)", "y = y if x is not None else self.config\ny = y.reshape(-1, 4)"),
     ],
 )
 def test_what_else_may_get_at_the_instance_is_left_alone(tmp_path: Path, old: str, new: str) -> None:

@@ -75,3 +75,15 @@ def test_what_broke_the_graph_and_gives_a_length_of_the_data_is_taken_in(tmp_pat
     x, sizes = torch.randn(6, 4), torch.tensor([2, 4])
     with torch.no_grad():
         assert torch.equal(one_graph(found.model(), x, sizes), found.model()(x, sizes)), found.after
+
+
+def test_a_length_that_inductor_cannot_compile_is_left_alone(tmp_path: Path) -> None:
+    body = """
+indices = torch.arange(sizes.max())
+table = (indices.unsqueeze(0) < sizes.unsqueeze(1)).float()
+return torch.matmul(table.unsqueeze(1), table.unsqueeze(2)) + x.sum()"""
+    source = model_with(body).replace("x, *rest)", "x, sizes)")
+    calls = [(torch.ones(2), torch.tensor([1, 2])), (torch.ones(2), torch.tensor([2, 5]))]
+    found = Recorded(tmp_path, source, lambda: calls, gradients=False)
+    assert found.after == found.before, found.after
+    assert "Inductor cannot compile" in found.reasons, found.reasons

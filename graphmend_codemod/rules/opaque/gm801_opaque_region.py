@@ -108,7 +108,12 @@ which the graph would be compiled each time; and dictionaries and sets. Statemen
 most with it, where it gives an object or a flag that no graph holds; none of them is compiled. A list that a loop fills
 is taken in with what makes it and what joins it (`parts = []`, `torch.cat(parts)`). Where the header or a size would
 read a length that only the data tells (`places = mask.nonzero()`), the statements down from the one that makes it are
-one operator, if that does away with the length; a call that finds another number of places may raise an error then.
+one operator, if that does away with the length; a call that finds another number of places may raise an error then. So
+are statements behind one that broke the graph as well and gives such a length. A function out of a table that was the
+same one in each call goes in, and `**kwargs` that was empty in each call has to be empty. Layers of the instance that
+run around the statements may change themselves: the header asks that they share no module, tensor or container with
+what the statements read, do not lead to the instance and have no hooks. No operator gives a length of the data of which
+GM802 knows that Inductor cannot compile what follows.
 
 **Recurrent layers.** `self.lstm(x)` and `self.lstm.num_layers` get a compile path, in which an operator runs the layer
 on what it is given, with its parameters as inputs. Compiled graphs hold these parameters themselves: after one is

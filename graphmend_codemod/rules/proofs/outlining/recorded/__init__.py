@@ -128,6 +128,8 @@ def _grown(site: Site, known: SeenCalls, *, alike: bool = False) -> Operator:
                 raise NotProven("it calls what broke the graph, and runs layers")
             edit, spelled, is_sized = edit_of(region)
             made = Operator(edit, len(region.seen), start, is_sized)
+            if not is_sized:
+                _demand_carried(site, region.statements)
             if not reads_lengths(site, spelled, _of_unknown_length(site, known, body[:start])):
                 return made
             found = found or made  # what makes the length may be out of reach, or break the graph itself
@@ -147,6 +149,17 @@ def _grown(site: Site, known: SeenCalls, *, alike: bool = False) -> Operator:
             if found is None:
                 raise
             return found
+
+
+def _demand_carried(site: Site, statements: Sequence[ast.stmt]) -> None:
+    """NotProven where a graph cannot carry the size that statements read: that of an operator is such a symbol, too."""
+    from graphmend_codemod.rules.proofs.outlining.symbols.unbacked import captured  # it asks which operators there are
+
+    for each in statements:
+        there = site.at(each) if isinstance(each, (ast.Assign, ast.AugAssign, ast.Expr, ast.Return)) else None
+        found = captured(there, each) if there is not None else None
+        if found is not None and found.reason is not None:
+            raise NotProven(f"the size of what it gives depends on data: {found.reason}")
 
 
 def _of_unknown_length(site: Site, known: SeenCalls, above: Sequence[ast.stmt]) -> set[str]:

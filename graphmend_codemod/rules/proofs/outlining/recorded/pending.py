@@ -40,9 +40,11 @@ class Apart(NamedTuple):
     """Attributes of the instance that statements `read`, and those of `layers` that may change in the same graph.
 
     `plain` are attributes that have to be numbers or words: what gets one of them changes nothing of the instance.
+    What the `methods` read is read as well: they have to be those of this file.
     """
 
     read: frozenset[str] | None = None
+    methods: frozenset[str] = frozenset()
     layers: tuple[str, ...] = ()
     plain: tuple[str, ...] = ()
 
@@ -72,7 +74,8 @@ def check_settled_before(
     apart = Apart()
     if own is not None and own in objects:
         read = _read_of_instance(calls, function.owner)
-        apart = apart._replace(read=_read_by(calls, function, statements, own) if numbers is None else None)
+        if numbers is None:
+            apart = _read_by(calls, function, statements, own)
         for each in _run_around(calls, function, inside):
             instance = instance_name(each)
             if calls.related(each.owner, function.owner):
@@ -140,8 +143,7 @@ def _with_layers(
             plain.update(given)
             continue
         held = _layer_of(function, part, instance)
-        methods = {each.node.name for each in memory.calls.family(function.owner)}
-        if held is None or held in methods or apart.read is None or held in apart.read:
+        if held is None or apart.read is None or held in apart.read:
             raise NotProven(_would_change(part, instance))
         found[held] = None
     return apart._replace(layers=tuple(found), plain=tuple(plain))
@@ -177,9 +179,7 @@ def _layer_of(function: Definition, call: ast.AST, instance: str) -> str | None:
     return loops[0].iter.attr if is_attribute(loops[0].iter, instance) else None
 
 
-def _read_by(
-    calls: ModuleCalls, function: Definition, statements: Sequence[ast.stmt], own: str
-) -> frozenset[str] | None:
+def _read_by(calls: ModuleCalls, function: Definition, statements: Sequence[ast.stmt], own: str) -> Apart:
     """The attributes of the instance that statements read, themselves or in methods; None where they hand it on."""
     methods = {each.node.name: each for each in calls.family(function.owner)}
     read: set[str] = set()
@@ -191,7 +191,7 @@ def _read_by(
         for part in (each for each in parts if is_name(each, instance)):
             attribute = inside.get(id(part))
             if attribute is None or not isinstance(attribute.ctx, ast.Load):
-                return None
+                return Apart()
             method = methods.get(attribute.attr)
             if attribute.attr in read:
                 continue
@@ -199,9 +199,9 @@ def _read_by(
             if method is not None:
                 several = sum(each.node.name == attribute.attr for each in calls.family(function.owner)) > 1
                 if several or method.node.decorator_list or instance_name(method) != "self":
-                    return None
+                    return Apart()
                 waiting.append(("self", method.node))
-    return frozenset(read - methods.keys())
+    return Apart(frozenset(read - methods.keys()), frozenset(read & methods.keys()))
 
 
 def _would_change(part: ast.AST, name: str) -> str:

@@ -215,7 +215,8 @@ class _Text:
         conditions += [f"type({each}) in (bool, int, float, str)" for each in apart.plain]
         if apart.layers:
             read, layers = (" ".join(sorted(each)) for each in (apart.read or (), apart.layers))
-            conditions.append(f'_is_apart({own}, "{read}", "{layers}")')
+            methods = f', "{" ".join(sorted(apart.methods))}", __name__' if apart.methods else ""
+            conditions.append(f'_is_apart({own}, "{read}", "{layers}"{methods})')
         return [*conditions, *self._autocast(), *self._gradients()]
 
     def _fits(self, given: Sequence[str]) -> str:

@@ -43,10 +43,11 @@ def _holds_no_gradient(module) -> bool:
 
 APART = '''\
 @torch.compiler.assume_constant_result
-def _is_apart(module, read: str, layers: str) -> bool:
+def _is_apart(module, read: str, layers: str, methods: str = "", file: str = "") -> bool:
     """True where layers of a module, which may change in the graph, hold nothing of what an operator reads of it."""
     own = {**vars(module), **module._parameters, **module._buffers, **module._modules}
-    if any(each not in own for each in read.split()):
+    others = [each for each in methods.split() if getattr(type(module), each).__module__ != file or each in own]
+    if others or any(each not in own for each in read.split()):
         return False
 
     def held(names):
