@@ -237,6 +237,7 @@ def test_a_function_of_a_table_runs_with_the_instance_in_an_operator(tmp_path: P
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        ("TABLE.get(self.config.kind)", "TABLE.get(self.config.kind) if x is not None else TABLE.get([self])"),
         ("TABLE.get(self.config.kind)", "TABLE.get(self.config.kind) if x is not None else TABLE.get(self)"),
         ("y = y.reshape(-1, 4)", "y = y.reshape(-1, 4) if x is not None else y.reshape(self, 4)"),
         ("y = y.reshape(-1, 4)", "y = y if x is not None else self.config\ny = y.reshape(-1, 4)"),
