@@ -32,6 +32,9 @@ def _words(condition: str) -> str:
                 kind.insert(0, given[1])
             device = [str(ast.literal_eval(called.args[3]))] if len(given) > 3 else ["an array of NumPy"]
             return f"{given[0]}: {', '.join([*kind, *device])}"
+        if called.func.id == "_is_apart":
+            read, layers = (str(ast.literal_eval(each)) for each in called.args[1:3])
+            return f"layers in {', '.join(layers.split())} of {given[0]} share nothing with {', '.join(read.split())}"
     if isinstance(called, ast.Compare) and isinstance(called.left, ast.Call):
         left = called.left
         if isinstance(left.func, ast.Name) and left.func.id == "_elements_of":

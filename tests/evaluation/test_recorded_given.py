@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from graphmend_codemod.reporting.recorded import holds_for
 from tests.evaluation.recorded_fixes import Recorded, calls_of, model_with, one_graph, recorded
 
 pytestmark = [pytest.mark.usefixtures("quick"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -58,6 +59,7 @@ def test_keyword_arguments_that_were_empty_are_asked_to_be(tmp_path: Path) -> No
     source = model_with(f"y = outside({_BYTES}, **words)\nreturn y + 1", _WORDS).replace("*rest)", "**words)")
     found = Recorded(tmp_path, source, calls_of(*_SHAPES), gradients=False)
     assert "and not words" in found.after, found.reasons
+    assert any("not words" in holds_for(each) for each in found.findings)
     x = torch.randn(4, 4)
     assert torch.equal(one_graph(found.model(), x), found.model()(x))
     assert _same(found, x, scale=3.0)  # by the author's own path
@@ -119,6 +121,7 @@ _SHAPES_OF_FOUR = [(3, 4), (5, 4)]
 def test_layers_that_run_later_are_asked_to_have_no_part_in_what_is_read(tmp_path: Path) -> None:
     found = _with_layers(tmp_path)
     assert '_is_apart(self, "first", "later")' in found.after, found.reasons
+    assert any("layers in later of self share nothing with first" in holds_for(each) for each in found.findings)
     x = torch.randn(4, 4)
     with torch.no_grad():
         assert torch.equal(one_graph(found.model(), x), found.model()(x))

@@ -82,15 +82,15 @@ class _Text:
         start, end = site.span(region.statements[0]), site.span(region.statements[-1])
         whole = start.through(end)
         fits = call(site, f"{self._operator}_fits", given, 1).lstrip()
-        asked = ["torch.compiler.is_dynamo_compiling()", *(f"not {each}" for each in region.words)]
-        header = site.header("if", [*asked, fits])
+        empty = [f"not {each}" for each in region.words]
+        header = site.header("if", ["torch.compiler.is_dynamo_compiling()", *empty, fits])
         comment = _COMMENT.format(self._count)
         path = under(header, comment, *self._path())
         replacement = Replacement(whole, (path, "\nelse:\n    ", Original(whole, 1)))
         if region.returns:
             replacement = Replacement(whole, (path, "\n", Original(whole)))
         helpers = tuple(self._helpers(given))
-        return Edit((replacement,), imports=site.imports, helpers=helpers, recorded=tuple(self._conditions()))
+        return Edit((replacement,), imports=site.imports, helpers=helpers, recorded=(*self._conditions(), *empty))
 
     def _path(self) -> Iterator[str]:
         """The lines that call the operator and bind what it gives."""
