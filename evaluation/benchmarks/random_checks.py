@@ -94,17 +94,17 @@ def judged(program: RandomProgram, how: How) -> Verdict:
         return verdict
     if fix(fixed.text, opaque=how.opaque).text != fixed.text:
         verdict.differences.append(Difference("fixing again changes it", str(dict(fixed.applied))))
-    for scenario, backend in _scenarios(program, how):
+    for scenario, backend in _scenarios(program, fixed.text, how):
         verdict.differences += _compare(verdict, scenario, backend)
     return verdict
 
 
-def _scenarios(program: RandomProgram, how: How) -> Iterator[tuple[Any, str]]:
-    """With gradients, and every third program without them as well: that is what takes the time."""
+def _scenarios(program: RandomProgram, after: str, how: How) -> Iterator[tuple[Any, str]]:
+    """With gradients, and without them each third program, and what asks for them: that is what takes the time."""
     from tests.tools.observe import Scenario
 
     leaf = "leaves" if program.seed % 5 == 0 else "inner"
-    if program.seed % 3 == 0:
+    if program.seed % 3 == 0 or "is_grad_enabled()" in after:
         yield Scenario(gradients="off"), "" if how.backend == "aot_eager" else how.backend
     yield Scenario(training=program.seed % 2 == 0, gradients=leaf), how.backend
 

@@ -18,9 +18,9 @@ def shrunk(verdict: Verdict, how: How, tries: int) -> Verdict:
     progress = True
     while progress and tries > 0:
         progress = False
-        for smaller in _smaller(verdict.program):
+        for candidate in smaller(verdict.program):
             tries -= 1
-            found = judged(smaller, how)
+            found = judged(candidate, how)
             if kinds & {_signature(one) for one in found.faults}:
                 verdict, progress = found, True
                 break
@@ -34,7 +34,8 @@ def _signature(one: Difference) -> str:
     return one.kind + "".join(re.findall(r"\b\w+(?:Error|Exception)\b", one.text)[:1])
 
 
-def _smaller(program: RandomProgram) -> Iterator[RandomProgram]:
+def smaller(program: RandomProgram) -> Iterator[RandomProgram]:
+    """The programs that lack one call or one statement, or have a block in the place of what is around it."""
     for number in range(len(program.inputs)):
         if len(program.inputs) > 1:
             yield replace(program, inputs=program.inputs[:number] + program.inputs[number + 1 :])

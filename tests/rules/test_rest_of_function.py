@@ -208,3 +208,33 @@ def test_functions_of_other_files_are_read(tmp_path: Path) -> None:
     twice = _HELPERS + "\n\ndef reduced(*given):\n    print(given)\n"
     after, _ = fixed_among(tmp_path, source, {"helpers.py": twice, "other.py": ""})
     assert "_both_may_run" not in after
+
+
+_DECIDED = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor, mask: torch.Tensor):
+        c = x - y
+        if torch.isinf(c).any():
+            {early}
+            return c * 2.0
+        c = torch.zeros_like(c)
+        {rest}
+        d = x.masked_fill(~mask[:, None].expand(-1, 3), 0.0) * 2.0
+        return torch.relu(d) + c
+"""
+_CHOICES = {
+    "a branch": "if (c > -2).any(): return c",
+    "a conditional expression": "c = c + 1.0 if (x > y).all() else c.exp()",
+    "one in a call": "c = c * torch.relu(x if (x > y).all() else y)",
+}
+
+
+@pytest.mark.parametrize("place", ["early", "rest"])
+@pytest.mark.parametrize("choice", _CHOICES.values(), ids=_CHOICES)
+def test_code_in_which_a_tensor_decides_is_no_inner_function(choice: str, place: str) -> None:
+    after, _ = fixed(_DECIDED.format(**{"early": "c = c + 0.0", "rest": "c = c * 0.5", place: choice}))
+    assert "def early(" not in after

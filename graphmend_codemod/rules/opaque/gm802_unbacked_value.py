@@ -80,7 +80,7 @@ from typing import TYPE_CHECKING
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.core.settings import selects
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
-from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
+from graphmend_codemod.rules.framework.rule import FLOAT_WARNING, Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
@@ -97,6 +97,7 @@ rule = Rule(
         cost=Cost.NONE,
         compiled_exceptions="kept, but that a mask is larger or smaller than what it selects from is not noticed, nor "
         "NaN as a whole number that nothing uses",
+        compiled_logs=FLOAT_WARNING,
     ),
 )
 

@@ -97,11 +97,21 @@ def _rest(site: Site, node: ast.If) -> list[ast.stmt]:
     last = rest[-1]
     if isinstance(last, ast.Return) and not _may_be_tensor(last.value):
         raise NotProven("what is returned is no tensor")
-    for statement in rest:
-        later = (part for part in walk(statement) if isinstance(part, ast.If))
-        if any((where := site.at(each)) is not None and split(where, each.test) is not None for each in later):
-            raise NotProven("the code after the branch has a data-dependent branch of its own")
+    if _has_branch(site, rest):
+        raise NotProven("the code after the branch has a data-dependent branch of its own")
+    if _has_branch(site, node.body):
+        raise NotProven("the branch has a data-dependent branch of its own")
     return rest
+
+
+def _has_branch(site: Site, statements: Iterable[ast.stmt]) -> bool:
+    """True where a tensor decides what runs: each inner function would break the graph there, in every call."""
+    for statement in (part for each in statements for part in walk(each) if isinstance(part, ast.stmt)):
+        where = site.at(statement)
+        asking = [part for part in walk(statement) if isinstance(part, (ast.If, ast.IfExp, ast.While))]
+        if where is not None and any(split(where, each.test) is not None for each in asking):
+            return True
+    return False
 
 
 def _demand_condition(condition: Condition) -> None:
