@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help test test-all test-latest lint types unit coverage spelling site demo demo-small docs wheel bench bench-cost bench-fleet property adversarial clean
+.PHONY: help test test-all test-latest lint types unit coverage spelling site demo demo-small docs wheel bench bench-cost bench-fleet property random adversarial clean
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -33,6 +33,7 @@ help:
 	@echo "make bench-cost  what fixes cost compiled code: hours; COST='--rules GM101 --types t5' for a part"
 	@echo "make bench-fleet what many repositories take"
 	@echo "make property    5000 generated modules, before against after"
+	@echo "make random      1000 random programs, before against after, compiled"
 	@echo "make adversarial 2000 hostile modules, before against after, eager and compiled"
 
 # torch goes first and alone: resolved together with the rest it may bring gigabytes of another build.
@@ -122,6 +123,9 @@ bench-fleet: $(VENV)/.installed
 
 property: $(VENV)/.installed
 	$(BIN)/python evaluation/benchmarks/property_run.py --cases 5000 --seed 0 --jobs $(JOBS)
+
+random: $(VENV)/.installed
+	$(BIN)/python evaluation/benchmarks/random_programs.py --seeds 0 1000
 
 adversarial: $(VENV)/.installed
 	$(BIN)/python evaluation/benchmarks/adversarial.py --jobs $(JOBS)
