@@ -140,7 +140,8 @@ def is_moved_mask(node: ast.expr) -> bool:
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr not in _MOVES:
             return node.func.attr in _TESTS or (node.func.attr in {"any", "all"} and bool(node.args or node.keywords))
-        node = node.func.value
+        owner = node.func.value
+        node = node.args[0] if node.args and type(owner) is ast.Name and owner.id == "torch" else owner
         if type(node) is ast.Compare:
             return True
     return isinstance(node, ast.Name) and node.id.endswith(_MASKS)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from typing import Any
 
+from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.project.summary.body import Body
 from graphmend_codemod.project.summary.candidates import EXTREMES
 from graphmend_codemod.project.summary.python_attributes import Held
 
 READ_BACK = EXTREMES | frozenset({"mean", "norm", "std", "var", "median", "prod", "count_nonzero", "randint", "rand"})
 """Methods and functions of torch whose result is read back where it is taken for a number."""
+_OF_PYTHON = frozenset(name for name in dir(builtins) if name not in EXTREMES)
+_GIVES_NUMBERS = frozenset(torch_api.PYTHON_METHODS) | frozenset(
+    "item tolist group total_seconds strip split replace count index find bit_length".split()
+)
+_MODULES = frozenset("math os sys time re random operator itertools functools np numpy".split())
 _PARTS: dict[type[ast.expr], tuple[str, ...]] = {
     ast.BinOp: ("left", "right"),
     ast.UnaryOp: ("operand",),
@@ -54,13 +61,24 @@ def _reads_back(body: Body, names: list[str]) -> bool:
             if type(inner) is ast.Name and inner.id == body.own:
                 names.append(f"self.{part.attr}")
         elif kind is ast.Call:
-            if is_reduced(part):
+            if is_reduced(part) or _may_give_tensor(part):
                 return True
         elif kind in _PARTS:
             for field in _PARTS[kind]:
                 inside = getattr(part, field)
                 todo += inside if type(inside) is list else (inside,)
     return False
+
+
+def _may_give_tensor(node: ast.Call) -> bool:
+    """True for `torch.dot(x, y)`, `x.detach()`, `self.loss(x)` and `f(x)`; not for what gives a number or a word."""
+    function = node.func
+    if type(function) is ast.Name:
+        return function.id not in _OF_PYTHON
+    if type(function) is not ast.Attribute:
+        return True
+    owner = function.value
+    return function.attr not in _GIVES_NUMBERS and not (type(owner) is ast.Name and owner.id in _MODULES)
 
 
 def is_reduced(node: ast.expr) -> bool:

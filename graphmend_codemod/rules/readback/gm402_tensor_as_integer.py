@@ -16,6 +16,11 @@ with the list it was built from takes the list. A function of the project that u
 the number or the list; one under `torch.jit.script` does so while Dynamo traces its Python text. One of another file
 has to compute with functions of torch alone.
 
+An integer that only goes through a floating tensor of one element comes back as a number of its own: how losses count
+their boxes, `n = torch.as_tensor([n], dtype=torch.float)`, then `n = torch.clamp(n / get_world_size(), min=1).item()`.
+What adds the tensor up over processes, and what divides it by their number, is left out where `torch.distributed` is
+not initialized, for which the header asks; it asks as well that the integer is no larger than 2**24.
+
 It is done where nothing may write into the tensor before it is read, and each call runs one known function. Whether the
 numbers are integers is asked while tracing where the source does not tell; a size that is a 0-dim tensor itself stays
 one, as torch takes it. Where integer tensors are divided, eager mode rounds the quotient to torch's default dtype: the
@@ -102,7 +107,12 @@ def _read(site: Site, node: ast.stmt) -> Diagnostic | None:
         return None
     from graphmend_codemod.rules.proofs.numbers.integers.number_edits import read_numbers  # a commit hook waits for it
 
-    return read_numbers(site, node)
+    found = read_numbers(site, node)
+    if found is not None or isinstance(node, ast.For):
+        return found
+    from graphmend_codemod.rules.proofs.numbers.integers.float_reads import read_as_float
+
+    return read_as_float(site, node)
 
 
 def _may_read(site: Site, node: ast.stmt) -> bool:

@@ -34,6 +34,12 @@ def idle_nodes(site: Site, function: FunctionNode) -> Iterator[ast.AST]:
             yield from (each for each in node.args if _lists_own(site, each))
 
 
+def value_alone(site: Site, node: ast.expr) -> int | None:
+    """The integer that an expression is where there is one process: 1 for `get_world_size()`; None if unknown."""
+    found = _Alone(site).value(site.evaluator.scope.module, node, {*site.evaluator.scope.locals})
+    return found if type(found) is int else None
+
+
 def _lists_own(site: Site, node: ast.expr) -> bool:
     """True for `self.buffers()`, which does nothing as long as nobody iterates over it."""
     facts = site.evaluator.scope.class_facts
@@ -110,6 +116,7 @@ class _Alone:
 
     def _only_asks(self, module: str, node: ast.expr, local: set[str]) -> bool:
         """True for a name or an attribute, and for whether there are several processes at all."""
+        node = node.operand if is_not(node) else node
         if isinstance(node, ast.Call) and not node.args and (name := dotted(node.func)) is not None:
             return name.partition(".")[0] not in local and self._index.resolve(module, name) == (
                 "torch.distributed.is_available"
@@ -144,18 +151,21 @@ class _Alone:
         return (module, function.node) if plain and isinstance(function.node, ast.FunctionDef) else None
 
     def _of_block(self, module: str, body: Sequence[ast.stmt], local: set[str], depth: int) -> object:
-        for statement in body:
+        for position, statement in enumerate(body):
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
                 continue  # a docstring
             if isinstance(statement, ast.Return):
                 return None if statement.value is None else self.value(module, statement.value, local, depth)
-            truth = self.value(module, statement.test, local, depth) if isinstance(statement, ast.If) else _UNKNOWN
-            if truth is _UNKNOWN:
+            if not isinstance(statement, ast.If):
                 return _UNKNOWN
-            assert isinstance(statement, ast.If)
-            taken = statement.body if truth else statement.orelse
-            if taken:
-                return self._of_block(module, taken, local, depth)
+            ways = [[*each, *body[position + 1 :]] for each in (statement.body, statement.orelse)]
+            truth = self.value(module, statement.test, local, depth)
+            if truth is not _UNKNOWN:
+                return self._of_block(module, ways[not truth], local, depth)
+            if not self._only_asks(module, statement.test, local):
+                return _UNKNOWN
+            one, other = (self._of_block(module, each, local, depth) for each in ways)
+            return one if type(one) is type(other) and one == other else _UNKNOWN
         return None
 
 
