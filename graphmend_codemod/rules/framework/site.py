@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
-from graphmend_codemod.analysis import gradients, speculation, torch_api
+from graphmend_codemod.analysis import gradients, scripts, speculation, torch_api
 from graphmend_codemod.analysis.dataflow import Flow
 from graphmend_codemod.analysis.gradients import roots
 from graphmend_codemod.analysis.hazards import Hazards
@@ -326,9 +326,10 @@ class Site(SiteText):
 
     @cached_property
     def scripted(self) -> bool:
-        """True where TorchScript compiles the function as well: its file says so, or another file of the project."""
+        """True where TorchScript compiles the function as well: this or another file says so, and it can."""
         scope = self.evaluator.scope
-        if any(self.resolve_global(each) in _LEFT_TO_PYTHON for each in scope.node.decorator_list):
+        left = any(self.resolve_global(each) in _LEFT_TO_PYTHON for each in scope.node.decorator_list)
+        if left or scripts.is_refused(scope.node):
             return False
         if is_scripted(self.source.text):
             return True
