@@ -20,7 +20,7 @@ class Model(nn.Module):
         super().__init__()
         self.lin = nn.Linear(3, 3)
 
-    def forward(self, x: torch.Tensor, y: torch.Tensor, n: int):
+    def forward(self, x: torch.Tensor, y: torch.Tensor, n: int, batch):
         {body}
         return x
 """
@@ -40,6 +40,11 @@ class Model(nn.Module):
         "x = x[: x.square()[0].long()]",
         "x = torch.zeros(y[0].long())",
         "x = x.repeat(torch.dot(x, x).long())",
+        "x = x.requires_grad_()",
+        "x = (x * 2).requires_grad_()",
+        "z = x.clone()\n        z.requires_grad_()",
+        "x.requires_grad_()",
+        'batch["pos"].requires_grad_(True)',
         "kept = torch.squeeze(y > 0)\n        x = x[:, kept]",
         "kept = torch.flatten(y.ne(0))\n        x = x[kept]",
     ],
@@ -55,6 +60,8 @@ def test_it_is_found_alone(body: str) -> None:
         "x = x[: int(len(x) / 2)]",
         "x = x.view(int(x.shape[0]), x.numel() // x.size(0))",
         'x = x * int("12".strip())',
+        "z = x.clone()\n        z = z.requires_grad_(False)",
+        'self.parts["a"].requires_grad_(True)',
     ],
 )
 def test_numbers_of_python_are_no_findings(body: str) -> None:

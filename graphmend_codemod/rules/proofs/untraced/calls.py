@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.iterated import in_step
-from graphmend_codemod.analysis.patterns import is_name, is_none, listed, owner_of
+from graphmend_codemod.analysis.patterns import is_constant, is_name, is_none, listed, owner_of, root_of
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.project.summary.candidates import ANSWERS, CHECKS
 from graphmend_codemod.rules.framework.site import Site
@@ -277,10 +277,13 @@ def differentiable(site: Site, node: ast.Call, called: str | None) -> Untraced |
     if called is not None or not isinstance(function, ast.Attribute) or function.attr != "requires_grad_":
         return None
     owner = function.value
-    if isinstance(owner, ast.Attribute) and not site.value(owner).is_python:
+    if site.value(owner).is_python:
+        return None
+    off = any(is_constant(each, False) for each in node.args)
+    if isinstance(owner, ast.Attribute) or (not off and _is_handed_in(site, node, owner)):
         advice = "Dynamo does not trace it; manually set it before compiling, or compute with `detach()`"
         return Untraced(node, "changes whether gradients are required", advice)
-    if not isinstance(owner, ast.Call) or site.value(owner).is_python:
+    if not isinstance(owner, (ast.Call, ast.BinOp)) and (off or not _is_made_here(site, owner)):
         return None
     return Untraced(
         node,
@@ -288,6 +291,21 @@ def differentiable(site: Site, node: ast.Call, called: str | None) -> Untraced |
         "Dynamo cannot return it, or what is computed from it, from a graph; "
         "manually call `requires_grad_` before the compiled function, or detach what is returned",
     )
+
+
+def _is_handed_in(site: Site, node: ast.Call, owner: ast.expr) -> bool:
+    """True for `data["pos"].requires_grad_()` and `y = x.requires_grad_()`; GM203 tells of the call alone."""
+    if isinstance(owner, ast.Subscript):
+        word = isinstance(owner.slice, ast.Constant) and isinstance(owner.slice.value, str)
+        return word and root_of(owner) != site.evaluator.scope.self_name
+    statement = site.place.statement
+    alone = isinstance(statement, ast.Expr) and statement.value is node
+    return isinstance(owner, ast.Name) and site.value(owner).is_tensor and not alone and not _is_made_here(site, owner)
+
+
+def _is_made_here(site: Site, owner: ast.expr) -> bool:
+    """True for the `y` of `y = x.clone()`."""
+    return isinstance(owner, ast.Name) and site.value(owner).is_tensor and site.is_fresh(site.value(owner))
 
 
 def explained(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
