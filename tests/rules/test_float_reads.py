@@ -111,6 +111,26 @@ def test_what_the_header_asks_for_decides(number: str) -> None:
     compiles(after, inputs, scenarios=_MODES, strict=False)
 
 
+_MORE = """
+seen = 3
+
+
+def more():
+    global seen
+    seen += 1
+
+
+class Model"""
+
+
+def test_the_integer_is_that_of_the_time_when_the_tensor_was_made() -> None:
+    source = model("t = torch.tensor([seen], dtype=torch.float)\n        more()\n        n = t.item()")
+    source = source.replace("class Model", _MORE)
+    after, _ = fixed(source, select=("GM402",))
+    assert "number_in_t = seen if" in after
+    behaves(source, after, _INPUTS[:1], scenarios=_MODES)
+
+
 def test_several_processes_add_their_numbers_up(tmp_path: Path) -> None:
     names: dict[str, type[torch.nn.Module]] = {}
     after, _ = fixed(

@@ -76,11 +76,9 @@ def stored_window(site: Site, statement: ast.stmt, node: ast.Subscript) -> Fixed
         dim = sum(isinstance(each, ast.Slice) for each in parts[: parts.index(window)])
         start, stop = ("None" if each is None else inner.text(each) for each in (window.lower, window.upper))
         text = f"_window_for({kept}, {text}, {dim}, {start}, {stop})"
-    sources = {"_is_window": _ASKS, "_window_for": _TAKES}
-    helpers = (
-        Helper(name, text.replace("{torch}", site.torch or "torch"), shared=True) for name, text in sources.items()
-    )
-    return FixedForm(node, text, tuple(dict.fromkeys(conditions)), helpers=tuple(helpers))
+    sources = (("_is_window", _ASKS), ("_window_for", _TAKES))
+    helpers = tuple(Helper(name, each.replace("{torch}", site.torch or "torch"), shared=True) for name, each in sources)
+    return FixedForm(node, text, tuple(dict.fromkeys(conditions)), helpers=helpers)
 
 
 def is_mended(site: Site, statement: ast.stmt, node: ast.expr) -> bool:

@@ -11,7 +11,8 @@ import ast
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.patterns import is_name, is_none, only_target, written_integer
-from graphmend_codemod.analysis.scope import walk, walk_in_layers
+from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, walk, walk_in_layers
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.core.findings import Edit, Replacement
 from graphmend_codemod.rules.framework.edits import line_of, path_beside
@@ -28,8 +29,6 @@ _FLOATS = frozenset({"torch.float", "torch.float32", "torch.double", "torch.floa
 _CASTS = frozenset({"builtins.float"})
 _LARGEST = 2**24
 _CLAMPS = {"clamp": ("min", "max"), "clip": ("min", "max"), "clamp_min": ("min",), "clamp_max": ("max",)}
-
-
 Limits = list[tuple[str, int]]
 
 
@@ -49,8 +48,6 @@ def read_as_float(site: Site, statement: ast.stmt) -> Diagnostic | None:
     number = _made_of(site, made) if made is not None else None
     if read is None or made is None or number is None:
         return None
-    from graphmend_codemod.analysis.speculation import short
-
     message = f"reads a number out of a tensor that was made of it (device sync): `{short(read.node)}`"
     try:
         return Diagnostic(message, edit=_edit(site, statement, made, number, read), node=read.node)
@@ -124,26 +121,33 @@ def _edit(site: Site, statement: ast.stmt, made: ast.Assign, number: ast.Name, r
     for name in ("float", "type", *(each for each in ("max", "min") if f"{each}(" in read.text)):
         if not is_builtin(site, name):
             raise NotProven(name_taken(name))
-    function = site.evaluator.scope.node
-    kept = all(
-        made.lineno > part.lineno or part.lineno > (statement.end_lineno or 0)
-        for part in walk(function)
-        if is_name(part, number.id) and isinstance(part.ctx, ast.Store)
-    )
-    name = number.id if kept else site.free_name(f"number_in_{read.name.id}")
+    name = number.id if _stays(site, number.id, made, statement) else site.free_name(f"number_in_{read.name.id}")
     whole = f"type({name}) is int and abs({name}) <= {_LARGEST}"
     conditions = [site.compiling, *([ASKED.format(site.torch)] if alone else []), *whole.split(" and ")]
     text = read.text.format(name)
     line = line_of(site.but(written={id(read.node): (read.node, text)}), statement)
     replacements = [path_beside(site, statement, conditions, [_COMMENT, line])]
-    if not kept:
+    if name != number.id:
         copy = f"{name} = {number.id} if {site.compiling} else None\n"
         replacements.insert(0, Replacement(site.span(made), (copy, site.original(made))))
     return Edit(tuple(replacements), imports=site.imports)
 
 
+def _stays(site: Site, name: str, made: ast.Assign, statement: ast.stmt) -> bool:
+    """True for a local that no statement from one up to another may bind again."""
+    function = site.evaluator.scope.node
+    stores = [part for part in walk(function) if is_name(part, name) and isinstance(part.ctx, ast.Store)]
+    between = range(made.lineno, (statement.end_lineno or 0) + 1)
+    own = name in site.evaluator.scope.locals and not _nested(function)
+    return own and not any(part.lineno in between for part in stores)
+
+
+def _nested(function: FunctionNode) -> list[ast.AST]:
+    return [each for each in walk(function) if isinstance(each, (ast.Lambda, *SCOPES)) and each is not function]
+
+
 def _demand_unchanged(site: Site, statement: ast.stmt, made: ast.Assign, read: _Read) -> bool:
-    """Whether nothing else happens to the tensor only where there is one process. NotProven where something may."""
+    """Whether only one process leaves the tensor as it was made. NotProven where anything else may change it."""
     function = site.evaluator.scope.node
     apart = {id(part) for each in (made, statement) for part in walk(each)}
     between = [
@@ -154,11 +158,9 @@ def _demand_unchanged(site: Site, statement: ast.stmt, made: ast.Assign, read: _
         and made.lineno <= part.lineno <= (statement.end_lineno or 0)
     ]
     loops = any(isinstance(each, (ast.For, ast.While, ast.AsyncFor)) for each in site.place.parents)
-    nested = [
-        each for each in walk(function) if isinstance(each, (ast.Lambda, ast.FunctionDef)) and each is not function
-    ]
-    if loops or any(is_name(part, read.name.id) for each in nested for part in walk(each)):
-        raise NotProven(f"`{read.name.id}` may be changed elsewhere; compute the number from `{read.name.id}`'s source")
+    nested = [part for each in _nested(function) for part in walk(each)]
+    if loops or any(is_name(part, read.name.id) for part in nested):
+        raise NotProven(f"`{read.name.id}` may be changed elsewhere; manually keep the number it is made of")
     if not between:
         return False
     idle = {id(each) for each in idle_nodes(site, function)}
