@@ -48,7 +48,7 @@ def command(
     epilog: str,
     usage: str | None = None,
 ) -> argparse.ArgumentParser:
-    """Register a command, `told` in a line of the list of commands; its own page is taken as it is written."""
+    """Register a command, `told` in a line of the list of commands; its own page stays unchanged."""
     return subparsers.add_parser(
         name,
         help=told,

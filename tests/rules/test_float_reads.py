@@ -190,6 +190,12 @@ def test_a_world_size_of_its_own_is_no_divisor_that_is_known() -> None:
     assert "float(" not in fixed(model(_LOSS).replace("        return 1\n", "        return 2\n"), select=("GM402",))[0]
 
 
+def test_a_function_of_many_branches_is_not_looked_at_in_all_ways() -> None:
+    branches = "".join(f"    if _{number}:\n        ...\n" for number in range(60))
+    source = model(_LOSS).replace("def world_size():\n", f"def world_size():\n{branches}")
+    assert "float(" not in fixed(source, select=("GM402",))[0]
+
+
 def test_functions_of_another_file_say_so_too(tmp_path: Path) -> None:
     source = model(_LOSS)
     start, end = source.index("def is_distributed"), source.index("class Model")

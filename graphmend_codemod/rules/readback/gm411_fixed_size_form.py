@@ -96,14 +96,14 @@ def reads_a_tensor(site: Site, statement: ast.stmt) -> Diagnostic | None:
         return None
     message = f"reads a number out of a tensor (device sync): `{short(forms[0].node)}`"
     stored = any(isinstance(getattr(form.node, "ctx", None), ast.Store) for form in forms)
-    if stored and _needs_choice(site, statement, forms):
+    if stored and _needs_choice(statement, forms):
         return Diagnostic(message, declined="assign what is written to a variable first", node=forms[0].node)
     helpers = tuple({each.name: each for form in forms for each in form.helpers}.values())
     edit = Edit(_replacements(site, statement, forms), imports=site.imports, helpers=helpers)
     return Diagnostic(message, edit=edit, node=forms[0].node)
 
 
-def _needs_choice(site: Site, statement: ast.stmt, forms: list[FixedForm]) -> bool:
+def _needs_choice(statement: ast.stmt, forms: list[FixedForm]) -> bool:
     """True where a statement has statements in it, skips a part, or binds what the conditions read."""
     nested = any(isinstance(part, (ast.IfExp, ast.BoolOp, ast.Lambda)) for part in ast.walk(statement))
     inside = {part.id for part in ast.walk(statement) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
@@ -116,7 +116,7 @@ def _replacements(site: Site, statement: ast.stmt, forms: list[FixedForm]) -> tu
     """Two branches, or a choice in the statement where it needs one."""
     from graphmend_codemod.rules.proofs.twin import Twin, replacement
 
-    if _needs_choice(site, statement, forms):
+    if _needs_choice(statement, forms):
         twins = (Twin(form.node, form.node, form.text, tuple(_asked(site, form.conditions))) for form in forms)
         return tuple(replacement(site, statement, twin) for twin in twins)
     conditions = _asked(site, [each for form in forms for each in form.conditions])

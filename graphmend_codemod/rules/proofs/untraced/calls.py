@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.iterated import in_step
-from graphmend_codemod.analysis.patterns import is_constant, is_name, is_none, listed, owner_of, root_of
+from graphmend_codemod.analysis.patterns import is_constant, is_name, is_none, listed, owner_of, root_of, written_text
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.project.summary.candidates import ANSWERS, CHECKS
 from graphmend_codemod.rules.framework.site import Site
@@ -296,8 +296,7 @@ def differentiable(site: Site, node: ast.Call, called: str | None) -> Untraced |
 def _is_handed_in(site: Site, node: ast.Call, owner: ast.expr) -> bool:
     """True for `data["pos"].requires_grad_()` and `y = x.requires_grad_()`; GM203 tells of the call alone."""
     if isinstance(owner, ast.Subscript):
-        word = isinstance(owner.slice, ast.Constant) and isinstance(owner.slice.value, str)
-        return word and root_of(owner) != site.evaluator.scope.self_name
+        return written_text(owner.slice) is not None and root_of(owner) != site.evaluator.scope.self_name
     statement = site.place.statement
     alone = isinstance(statement, ast.Expr) and statement.value is node
     return isinstance(owner, ast.Name) and site.value(owner).is_tensor and not alone and not _is_made_here(site, owner)

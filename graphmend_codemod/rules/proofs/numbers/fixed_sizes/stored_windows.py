@@ -58,7 +58,8 @@ def stored_window(site: Site, statement: ast.stmt, node: ast.Subscript) -> Fixed
     if not windows or site.value(node.value).is_python or not all(_is_fixed(site, each) for each in others):
         return None
     if root_of(place) == root_of(node.value) or not site.sole_owner(root_of(place) or ""):
-        raise NotProven(f"`{root_of(place)}` may share memory with `{root_of(node.value)}`, of which it stores a part")
+        shared = f"`{root_of(place)}` may share memory with `{root_of(node.value)}`, of which it stores a part"
+        raise NotProven(f"{shared}; manually store it in a new tensor")
     bounds = [bound for window in windows for bound in (window.lower, window.upper) if bound is not None]
     numbers = {
         id(bound): (bound, site.text(read)) for bound in bounds if (read := number_read(site, bound, INTEGER_CAST))

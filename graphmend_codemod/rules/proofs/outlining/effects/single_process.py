@@ -162,7 +162,9 @@ class _Alone:
             truth = self.value(module, statement.test, local, depth)
             if truth is not _UNKNOWN:
                 return self._of_block(module, ways[not truth], local, depth)
-            if not self._only_asks(module, statement.test, local):
+            # Behind a branch that ends the function each statement is looked at once.
+            ends = bool(statement.body) and isinstance(statement.body[-1], ast.Return)
+            if not ends or not self._only_asks(module, statement.test, local):
                 return _UNKNOWN
             one, other = (self._of_block(module, each, local, depth) for each in ways)
             return one if type(one) is type(other) and one == other else _UNKNOWN
