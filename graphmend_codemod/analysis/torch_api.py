@@ -194,9 +194,12 @@ COMPILING_PREDICATES = name_set(
     torch._dynamo.external_utils.is_compiling torch._utils.is_compiling torch.compiler.is_exporting_or_compiling"""
 )
 
+ASKS_NEWER_TORCH = ("_is_torch_{}_{}_compiling", "_is_torch_{}_{}_dynamo_compiling")
+"""Names of functions that are true while the compiler, or Dynamo, of this torch release or of a newer one traces."""
+
 PREDICATES_ELSEWHERE = name_set(
     "is_compiling is_dynamo_compiling is_torchdynamo_compiling is_torch_compiling _is_torch_compiling"
-)
+) | {name.format(2, minor) for name in ASKS_NEWER_TORCH for minor in range(100)}
 """What packages call their own wrappers of these, which nobody looks into."""
 
 SINCE = {

@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Callable
 
-from graphmend_codemod.analysis import gradients, torch_api
+from graphmend_codemod.analysis import gradients
 from graphmend_codemod.analysis.scope import Scope, walk_scope
 from graphmend_codemod.core.findings import CompilePath, Edit, Original
-from graphmend_codemod.engine import never_taken, saved_masks, shadowed_names, unbound_names
+from graphmend_codemod.engine import never_taken, older_torch, saved_masks, shadowed_names, unbound_names
 from graphmend_codemod.engine.never_taken import header_conditions
 from graphmend_codemod.engine.other_breaks import asks_for_compiler
 from graphmend_codemod.engine.scripted import scriptable
@@ -37,7 +37,7 @@ def applicable(diagnostic: Diagnostic, rule: Rule, site: Site, reached: ReachedF
         return saved_masks.why_not(edit, site, rule.contract)
 
     diagnostic = _with_name_of_torch(_unless(diagnostic, site, why_offered), site)
-    diagnostic = _within_target(_unless(diagnostic, site, _why_private), site)
+    diagnostic = older_torch.within_target(_unless(diagnostic, site, _why_private), site)
     diagnostic = _unless(diagnostic, site, _why_contradicted, why_caught, shadowed_names.why_not)
     diagnostic = _unless(diagnostic, site, _why_before_finally, _why_in_inference, never_taken.why_not)
     diagnostic = _unless(diagnostic, site, unbound_names.why_not, _why_unrolled, why_saved)
@@ -143,42 +143,6 @@ def _why_asked_twice(edit: Edit, site: Site) -> str | None:
                 reason = f"`{scope.self_name}.{name}` is a property of `{heir}` that may do more than read"
                 return f"{reason}; assign it to a variable first"
     return None
-
-
-def _within_target(diagnostic: Diagnostic, site: Site) -> Diagnostic:
-    """The diagnostic without its edit where that writes an API newer than the torch that the project supports."""
-    settings = site.settings
-    if diagnostic.edit is None or settings.target_torch is None:
-        return diagnostic
-    newest = max(sorted(diagnostic.edit.needs), key=torch_api.SINCE.__getitem__, default=None)
-    if newest is None or settings.target_torch >= torch_api.SINCE[newest]:
-        return diagnostic
-    if (asking := _asking_older_torch(diagnostic.edit, site)) is not None:
-        return diagnostic._replace(edit=asking)
-    needed, supported = (".".join(map(str, each)) for each in (torch_api.SINCE[newest], settings.target_torch))
-    reason = (
-        f"the fix needs `torch.{newest}` (torch {needed}), and the project supports torch {supported}; "
-        "raise `target-torch` if you can"
-    )
-    return diagnostic._replace(edit=None, declined=reason, needs_torch=torch_api.SINCE[newest])
-
-
-def _asking_older_torch(edit: Edit, site: Site) -> Edit | None:
-    """The edit with the function by which its header asks for the compiler; None where an old torch would not do.
-
-    What only the compile path calls is never looked up by a torch without a compiler. A helper that calls something
-    newer, as a decorator does, runs when the file is imported.
-    """
-    first = torch_api.SINCE["compiler.is_compiling"]
-    helper = site.asks_older_torch
-    if helper is None or torch_api.SINCE[edit.since or "compiler.is_compiling"] > first:
-        return None
-    if any(each.since for each in edit.helpers):
-        return None
-    texts = [part for each in edit.replacements for part in each.parts if isinstance(part, str)]
-    if not any(site.compiling in text for text in texts) or any(f"{site.torch}.compiler." in text for text in texts):
-        return None
-    return edit._replace(helpers=(*edit.helpers, helper), since="")
 
 
 def _why_before_finally(_: Edit, site: Site) -> str | None:

@@ -10,10 +10,11 @@ Where a new function is called with names that are its parameters' own, its body
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from functools import cached_property
 
-_PREDICATES = frozenset({"is_compiling", "is_dynamo_compiling", "is_torchdynamo_compiling", "_is_torch_compiling"})
+_PREDICATE = re.compile(r"is_((torch)?dynamo_)?compiling|_is_torch_(\d+_\d+_(dynamo_)?)?compiling")
 _PLAIN = (ast.Constant, ast.Name, ast.Subscript, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop, ast.expr_context)
 
 
@@ -192,7 +193,7 @@ class _Fold(ast.NodeTransformer):
         """`torch.compiler.is_compiling()` is False."""
         function = node.func
         name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-        if name in _PREDICATES and not node.args and not node.keywords:
+        if _PREDICATE.fullmatch(name) and not node.args and not node.keywords:
             return ast.Constant(False)
         return self.generic_visit(node)
 

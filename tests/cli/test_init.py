@@ -101,7 +101,20 @@ def test_operators_are_counted_and_their_torch_is_named(tmp_path: Path, capsys: 
     assert "Next: `graphmend fix --opaque --diff` shows the operators" in said
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\ndependencies = ["torch>=2.6"]')
     assert main(["init", "--no-hook", str(tmp_path)]) == 0
-    assert 'if you run one, write target-torch = "2.12".' in capsys.readouterr().out
+    assert "1 with opaque operators." in capsys.readouterr().out
+
+
+def test_what_needs_a_newer_torch_than_the_requirements_admit_is_told(tmp_path: Path, capsys: Captured) -> None:
+    """A loop that moves into a function would break the graph once more with a torch that calls no operator there."""
+    (tmp_path / "model.py").write_text(
+        "import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n"
+        "    def forward(self, mask: torch.BoolTensor):\n"
+        "        places = torch.full((mask.shape[0], 4), -1)\n        for row, chosen in enumerate(mask):\n"
+        "            found = torch.where(chosen)[0]\n            places[row, found] = 1\n        return places * 2\n"
+    )
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\ndependencies = ["torch>=2.2"]')
+    assert main(["init", "--no-hook", str(tmp_path)]) == 0
+    assert 'if you run one, write target-torch = "2.4".' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,9 @@ from collections.abc import Collection
 from graphmend_codemod.project.summary.records import Value
 
 WRAPPERS = frozenset({"partial", "compile", "disable", "wraps"})
+SINCE_TORCH = "_since_torch_"
+"""How the names of functions begin that a fix writes and that give `decorator` for `lambda: decorator`, or nothing with
+an older torch."""
 _LONGEST_TEXT = 120
 _DISPLAYS = frozenset({ast.Dict, ast.List, ast.Tuple, ast.Set, ast.Subscript})
 ELEMENT_TESTED = re.compile(r"\b(?:if|while|assert)\b[^\n]*(?<![\w.])\w+\[-?\d+\][ \n:)\]]")
@@ -109,6 +112,8 @@ def decorator(node: ast.expr) -> str:
     if not isinstance(node, ast.Call):
         return dotted(node)
     name = dotted(node.func)
+    if name.startswith(SINCE_TORCH) and len(node.args) == 1 and isinstance(node.args[0], ast.Lambda):
+        return decorator(node.args[0].body)
     if name.rpartition(".")[2] == "partial" and node.args:
         return f"{name}({dotted(node.args[0])})"
     return f"{name}()" if name else ""

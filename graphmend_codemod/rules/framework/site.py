@@ -286,24 +286,30 @@ class Site(SiteText):
 
     @cached_property
     def asks_older_torch(self) -> Helper | None:
-        """The function that tells whether torch.compile traces in a project that supports a torch without it.
-
-        None where no such torch is supported, where TorchScript would have to compile the function, and where its name,
-        or torch at the top level, is taken.
-        """
-        target, scope = self.settings.target_torch, self.evaluator.scope
-        if target is None or target >= torch_api.SINCE["compiler.is_compiling"] or self.scripted:
+        """The function that tells whether torch.compile traces in a project that supports a torch without it."""
+        target, first = self.settings.target_torch, torch_api.SINCE["compiler.is_compiling"]
+        if target is None or target >= first:
             return None
-        if self.torch is None or self.imports or scope.is_local(self.torch) or scope.is_local(ASKS_OLDER_TORCH):
-            return None
-        source = (
-            f"def {ASKS_OLDER_TORCH}():\n"
+        return self.asking(
+            ASKS_OLDER_TORCH,
+            "def {name}():\n"
             '    """True while torch.compile traces; a torch from before 2.1 has no `torch.compiler`."""\n'
-            f'    return hasattr({self.torch}, "compiler") and {self.torch}.compiler.is_compiling()'
+            '    return hasattr({torch}, "compiler") and {torch}.compiler.is_compiling()',
         )
-        taken = re.search(rf"\b{ASKS_OLDER_TORCH}\b", self.source.text) and source not in self.source.text
+
+    def asking(self, name: str, text: str) -> Helper | None:
+        """A function by which headers ask for the compiler: `text` with its name and that of torch.
+
+        None where TorchScript would have to compile the function, and where its name, or torch at the top level, is
+        taken.
+        """
+        scope = self.evaluator.scope
+        if self.scripted or self.torch is None or scope.is_local(self.torch) or scope.is_local(name):
+            return None
+        source = text.format(name=name, torch=self.torch)
+        taken = re.search(rf"\b{name}\b", self.source.text) and source not in self.source.text
         plain = scope.resolve_global("hasattr") in (None, "builtins.hasattr")
-        return Helper(ASKS_OLDER_TORCH, source) if plain and not taken else None
+        return Helper(name, source) if plain and not taken else None
 
     @property
     def gradients_off(self) -> str:

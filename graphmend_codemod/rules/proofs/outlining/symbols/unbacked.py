@@ -269,9 +269,6 @@ def _read(site: Site, node: ast.AST) -> ast.expr | None:
 
 def _statistics(site: Site, breaks: Sequence[Untraced]) -> Captured | None:
     """The numbers of any kind that a statement reads, where all that it reads is only kept and computed with."""
-    target = site.settings.target_torch
-    if target is not None and target < torch_api.SINCE[_SINCE["_fraction_fake"]]:
-        return None  # whole numbers are symbols there, too
     read = [(each.node, inner) for each in breaks if (inner := _real(site, each.node)) is not None]
     dtypes = {site.value(inner).dtype or "" for _, inner in read}
     whole = all(each.startswith(("torch.int", "torch.uint")) for each in dtypes)
