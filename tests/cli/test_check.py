@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 
 from graphmend_codemod.cli.main import main
+from tests.tools.fixes import MOVED_LOOP
 
 Captured = pytest.CaptureFixture[str]
 
@@ -185,8 +186,9 @@ def test_a_finding_names_the_page_of_its_rule(project: Path, capsys: Captured, m
 
 @pytest.mark.parametrize("command", ["check", "fix"])
 def test_a_target_on_the_command_line_wins(command: str, project: Path, capsys: Captured) -> None:
-    assert main([command, "--target-torch", "2.0"]) == 0
-    assert main([command, "--target-torch", "2.1"]) == 1
+    (project / "model.py").write_text(MOVED_LOOP)
+    assert main([command, "--target-torch", "2.3"]) == 0
+    assert main([command, "--target-torch", "2.4"]) == 1
 
 
 def test_a_change_is_checked_again_while_watching(project: Path) -> None:

@@ -9,6 +9,7 @@ import yaml
 
 from graphmend_codemod.cli.main import main
 from graphmend_codemod.core.settings import load_settings
+from tests.tools.fixes import MOVED_LOOP
 
 Captured = pytest.CaptureFixture[str]
 HOOKS = ".pre-commit-config.yaml"
@@ -33,15 +34,17 @@ def test_settings_and_the_hook_are_written_after_a_look(repository: Path, capsys
 
 
 def test_requirements_that_admit_an_old_torch_are_named_with_what_they_cost(repository: Path, capsys: Captured) -> None:
+    """A loop that moves into a function would break the graph once more with a torch that calls no operator there."""
     text = (repository / "pyproject.toml").read_text().replace("2.3", "1.6")
     (repository / "pyproject.toml").write_text(text)
+    (repository / "loop.py").write_text(MOVED_LOOP)
     assert main(["init", "--no-hook"]) == 0
     said = capsys.readouterr().out
-    assert "0 fixable" in said
+    assert "1 fixable" in said
     assert "The requirements admit torch 1.6; 1 more may be fixable for a newer one: if you run one, " in said
-    assert 'write target-torch = "2.1".' in said
-    assert main(["fix", "--no-cache"]) == 0
-    assert "1 more may be fixable with --target-torch 2.1." in capsys.readouterr().out
+    assert 'write target-torch = "2.4".' in said
+    assert main(["fix", "--no-cache"]) == 1  # what is left has reasons
+    assert "1 more may be fixable with --target-torch 2.4." in capsys.readouterr().out
 
 
 def test_a_second_time_nothing_is_written(repository: Path, capsys: Captured) -> None:
@@ -102,19 +105,6 @@ def test_operators_are_counted_and_their_torch_is_named(tmp_path: Path, capsys: 
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\ndependencies = ["torch>=2.6"]')
     assert main(["init", "--no-hook", str(tmp_path)]) == 0
     assert "1 with opaque operators." in capsys.readouterr().out
-
-
-def test_what_needs_a_newer_torch_than_the_requirements_admit_is_told(tmp_path: Path, capsys: Captured) -> None:
-    """A loop that moves into a function would break the graph once more with a torch that calls no operator there."""
-    (tmp_path / "model.py").write_text(
-        "import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n"
-        "    def forward(self, mask: torch.BoolTensor):\n"
-        "        places = torch.full((mask.shape[0], 4), -1)\n        for row, chosen in enumerate(mask):\n"
-        "            found = torch.where(chosen)[0]\n            places[row, found] = 1\n        return places * 2\n"
-    )
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\ndependencies = ["torch>=2.2"]')
-    assert main(["init", "--no-hook", str(tmp_path)]) == 0
-    assert 'if you run one, write target-torch = "2.4".' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

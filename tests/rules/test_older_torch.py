@@ -18,7 +18,7 @@ from graphmend_codemod.rules.framework.examples import Example
 from graphmend_codemod.rules.framework.registry import all_rules
 from tests.tools.behaviour import EVERYTHING, FEW_SCENARIOS, USUAL_SCENARIOS, behaves
 from tests.tools.compiled import compiles
-from tests.tools.fixes import checked, declined, embedded, fixed, fixed_among
+from tests.tools.fixes import MOVED_LOOP, checked, declined, embedded, fixed, fixed_among
 from tests.tools.observe import Scenario
 
 ASKS = 'hasattr(torch, "compiler") and torch.compiler.is_compiling()'
@@ -159,20 +159,7 @@ def test_names_of_the_questions_for_a_newer_torch_may_be_taken(taken: str) -> No
 
 def test_a_loop_that_moves_into_a_function_needs_the_newer_torch() -> None:
     """Where no operator is called the graph breaks in the loop and in the new function, so once more than before."""
-    source = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, mask: torch.BoolTensor):
-        places = torch.full((mask.shape[0], 4), -1)
-        for row, chosen in enumerate(mask):
-            found = torch.where(chosen)[0]
-            places[row, found] = 1
-        return places * 2
-"""
-    declined(source, "raise `target-torch`", target_torch=(2, 3), select=("GM504",))
+    declined(MOVED_LOOP, "raise `target-torch`", target_torch=(2, 3), select=("GM504",))
 
 
 def test_the_module_of_helpers_holds_what_older_torch_imports(tmp_path: Path) -> None:

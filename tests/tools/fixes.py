@@ -19,6 +19,20 @@ PROJECT = Path(__file__).parent / "no_project_here"
 
 SUBJECT_PATH = PROJECT / "subject.py"
 
+MOVED_LOOP = """import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, mask: torch.BoolTensor):
+        places = torch.full((mask.shape[0], 4), -1)
+        for row, chosen in enumerate(mask):
+            found = torch.where(chosen)[0]
+            places[row, found] = 1
+        return places * 2
+"""
+"""A loop that moves into a function of its own: a torch before 2.4 calls no operator there, and the fix is declined."""
+
 
 def settings_with(**changes: Any) -> Settings:
     """Default settings of the empty project, with changes."""
