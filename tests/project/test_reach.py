@@ -336,3 +336,29 @@ def test_a_property_is_told_from_its_setter_by_line(tmp_path: Path) -> None:
         """
     in_module(tmp_path, text)
     assert [each.line for _, each in reach_of(tmp_path) if each.qualname == "A.size"] == [6]
+
+
+def test_static_method_that_takes_its_class_reaches_what_subclasses_make_of_a_method(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        from functools import partial
+        class Base(torch.autograd.Function):
+            def loss(x): raise NotImplementedError
+            @staticmethod
+            def forward(cls, ctx, x): return partial(Base.of_chunk, loss=cls.loss)(x)
+            @staticmethod
+            def of_chunk(x, loss): return loss(x)
+        class Squared(Base):
+            @staticmethod
+            def loss(x): return x * x
+            @classmethod
+            def forward(cls, ctx, x): return super().forward(cls, ctx, x)
+            @staticmethod
+            def unused(first, x): return first.other(x)
+            def other(x): return x
+        class A(nn.Module):
+            def forward(self, x): return Squared.apply(x)
+        """,
+    )
+    assert found == {"A.forward", "Squared.forward", "Base.forward", "Base.loss", "Base.of_chunk", "Squared.loss"}

@@ -319,7 +319,8 @@ def _function(
     lines = scan.lines
     decorators = tuple(filter(None, map(decorator, node.decorator_list))) if node.decorator_list else ()
     parameters, annotations = signature(node.args, lines)
-    own = next(iter(parameters), "") if owner and "staticmethod" not in decorators else ""
+    own = next(iter(parameters), "") if owner else ""
+    own = own if "staticmethod" not in decorators or own == "cls" else ""  # `cls` is handed the class that it is for
     body = Body(lines, own, parameters, python_parameters(node.args))
     body.defaults = defaults(node.args)
     if light and not scan.compiles:
