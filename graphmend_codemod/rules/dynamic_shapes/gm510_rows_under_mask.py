@@ -25,6 +25,9 @@ to all rows; the compile path asks for its shape. So does it for one row that is
 The mask may be a comparison, `x[x > 0]`, or `mask.view(-1)`. It may select from parts of a tensor, `x[..., 1:][mask]`,
 and from elementwise work on tensors of one shape, `F.softplus(a + b)[mask]` or `(a * b).masked_select(mask)`.
 
+An element of each row counts as well, read and written: `y[mask] = x[mask, labels[mask]]`, `x[mask, labels[mask]] = 1`,
+`x[mask, 4] -= 1`. The compile path asks that `x` has one dimension more than the mask, and that the index is int64.
+
 A test whether the mask chooses a row, `if mask.any():` around such work, is left out of the compile path: without a row
 nothing is written. But eager mode skips the work then, and the compile path does it for rows of zeros. So the branch
 may do nothing else than write under the mask and keep variables for itself, and the functions that it calls may have no
@@ -63,10 +66,11 @@ from graphmend_codemod.rules.framework.rule import WRITES_ANYWAY, Contract, Cost
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
 from graphmend_codemod.rules.proofs.rowwise.selectors import (
+    chosen_by,
+    element,
     is_expression,
     is_plain,
     is_view_of_name,
-    masked_by,
     selection,
 )
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere
@@ -89,8 +93,15 @@ rule = Rule(
 
 def _reads(node: ast.AST) -> Iterator[ast.expr]:
     for part in walk_in_layers(node):
-        if isinstance(part, (ast.Subscript, ast.Call)) and masked_by(part) is not None:
+        if isinstance(part, (ast.Subscript, ast.Call)) and chosen_by(part) is not None:
             yield part
+
+
+def _index_of(node: ast.Assign) -> ast.expr | None:
+    """`labels[mask]` of `x[mask, labels[mask]] = 1`."""
+    found = element(node.targets[0])
+    read = (part for part in _reads(found.place) if same(chosen_by(part) or part, found.mask)) if found else iter(())
+    return next(read, None)
 
 
 def _is_plain_if(node: ast.If) -> bool:
@@ -106,7 +117,9 @@ def _work_in(node: ast.If) -> Iterator[ast.stmt]:
 
 
 def _is_worth_asking(node: ast.stmt) -> bool:
-    if isinstance(node, ast.AugAssign) and masked_by(node.target) is not None:
+    if isinstance(node, ast.AugAssign) and chosen_by(node.target) is not None:
+        return True
+    if isinstance(node, ast.Assign) and any(map(element, node.targets)) and _index_of(node) is not None:
         return True
     value = node.value if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return)) else None
     return value is not None and next(_reads(value), None) is not None
@@ -117,8 +130,9 @@ def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -
     """`y[mask] = f(x[mask])`, `return (x[mask] - y[mask]).abs().mean()`."""
     assert node.value is not None
     inside = [*([node.target] if isinstance(node, ast.AugAssign) else []), *_reads(node.value)]
+    inside += filter(None, [_index_of(node)] if isinstance(node, ast.Assign) else [])
     found = next((each for each in inside if _is_chosen(site, each)), None)
-    if found is None or (mask := masked_by(found)) is None or _only_copies(node):
+    if found is None or (mask := chosen_by(found)) is None or _only_copies(node):
         return None
     body, position = site.place.blocks[-1]
     parts = [part for each in body[position:] for part in walk(each)]
@@ -170,7 +184,7 @@ def _asked_around(site: Site, node: ast.If) -> tuple[ast.expr, tuple[ast.expr, .
     mask = asked_mask(site, condition.tensors[0])
     if mask is None or condition.again is not None:
         return None
-    found = (masked_by(part) for each in _work_in(node) for part in walk(each))
+    found = (chosen_by(part) for each in _work_in(node) for part in walk(each))
     # As the branch spells it: `~m` is asked for by `not m.all()`.
     spelled = next((each for each in found if each is not None and same(each, mask)), None)
     return None if spelled is None else (spelled, condition.static)
@@ -215,7 +229,7 @@ def _test_is_left_out(site: Site, node: ast.stmt) -> bool:
 def _writes(node: ast.AST, mask: ast.expr) -> bool:
     """True for `y[mask]` that is assigned to."""
     written = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
-    found = masked_by(node) if written else None
+    found = chosen_by(node) if written else None
     return found is not None and same(found, mask)
 
 
@@ -263,7 +277,7 @@ def _only_copies(node: ast.stmt) -> bool:
     target = node.targets[0] if isinstance(node, ast.Assign) else None
     if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Subscript):
         return False
-    if not isinstance(target, ast.Subscript):
+    if not isinstance(target, ast.Subscript) or element(node.value) is not None or element(target) is not None:
         return False
     if not is_expression(target.slice):
         return isinstance(node.value.value, ast.Name) or not same(target.slice, node.value.slice)

@@ -18,7 +18,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.masked_losses import MaskedLosses
 from graphmend_codemod.rules.proofs.rowwise.masked_region import NotWritten, Region, Rewriter
 from graphmend_codemod.rules.proofs.rowwise.row_values import OTHER, Held, NotRowwise, What
-from graphmend_codemod.rules.proofs.rowwise.selectors import Selection
+from graphmend_codemod.rules.proofs.rowwise.selectors import Element, Selection
 
 
 class LabelsIgnored(Rewriter):
@@ -32,7 +32,7 @@ class LabelsIgnored(Rewriter):
 
     def region(self, statements: Sequence[ast.stmt]) -> Region:
         """The statements that select, of which all rows are kept."""
-        last = max(number for number, each in enumerate(statements) if any(map(self.is_mask, walk(each))))
+        last = max(number for number, each in enumerate(statements) if any(map(self.chooses, walk(each))))
         selecting = statements[: last + 1]
         if not all(isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name) for each in selecting):
             raise NotWritten(f"what `{self.choice}` selects is not written back under it")
@@ -131,6 +131,9 @@ class LabelsIgnored(Rewriter):
             raise NotRowwise(f"`{short(node)}` selects elements")
         self.selected.append((node, found, held.spelled))
         return held
+
+    def picked(self, node: ast.expr, found: Element) -> tuple[str, str]:
+        raise NotRowwise(f"`{short(node)}` selects elements")
 
     def operator(self, node: ast.Call, name: str, first: Held, rest: list[Held], words: dict[str, Held]) -> Held:
         held = super().operator(node, name, first, rest, words)

@@ -18,7 +18,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
-from graphmend_codemod.rules.proofs.rowwise.masked_reads import MaskedReads
+from graphmend_codemod.rules.proofs.rowwise.chosen_elements import ChosenElements
 from graphmend_codemod.rules.proofs.rowwise.row_values import OTHER, Held, NotRowwise, What, elementwise
 from graphmend_codemod.rules.proofs.untraced.evidence import assigned
 
@@ -69,7 +69,7 @@ def _class_of(site: Site, node: ast.expr) -> str | None:
     return torch_api.torch_module_class(site.resolve(node.func)) if isinstance(node, ast.Call) else None
 
 
-class MaskedLosses(MaskedReads):
+class MaskedLosses(ChosenElements):
     """What losses make of rows. `made` are the layers that the statements make, `called` what stands for a loss."""
 
     def __init__(self, site: Site, mask: ast.expr, ranks: dict[str, int], bare: dict[str, None]) -> None:

@@ -118,7 +118,7 @@ class Rewriter(MaskedLosses):
             raise NotRowwise(f"`{self.choice}` is bound again before what it selects is written back")
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             self._assigned(node, node.targets[0])
-        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript) and self.is_mask(node.target):
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript) and self.chooses(node.target):
             self._added(node, node.target)
         else:
             super().statement(node)
@@ -128,6 +128,9 @@ class Rewriter(MaskedLosses):
     def _assigned(self, node: ast.Assign, target: ast.expr) -> None:
         held = self.value(node.value)
         parts = elements_of(target)
+        if any(map(self.element_of, parts)):
+            self._put(target, self.as_number(held), self.text(node.value))
+            return
         written = [each for each in parts if isinstance(each, ast.Subscript) and self.is_mask(each)]
         if not written or not self.enter([held]):
             if written and self.skips and held.what is not What.NUMBER:
@@ -168,6 +171,15 @@ class Rewriter(MaskedLosses):
         self.written[name] = None
         self._emit(self._call("_write_under(", [self.choice, name, text]))
 
+    def _put(self, target: ast.expr, held: Held, text: str) -> None:
+        """`x[mask, index] = ...`."""
+        found = self.element_of(target)
+        if found is None or not (held.what is What.NUMBER or (held.what is What.ROWS and held.rank == 1)):
+            raise NotRowwise(f"`{short(target)}` gets something other than an element of each row")
+        name, index = self.picked(target, found)
+        self.written[name] = None
+        self._emit(self._call("_put_under(", [self.choice, name, index, text]))
+
     def _added(self, node: ast.AugAssign, target: ast.Subscript) -> None:
         """`x[mask] += 1`, `x[mask] += weight`."""
         given, held = self.value(node.value), self.subscript(target)
@@ -177,7 +189,8 @@ class Rewriter(MaskedLosses):
         sign = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b")))[2:-2]
         tight = isinstance(node.value, (ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.Constant))
         value = self.text(node.value) if tight else f"({self.text(node.value)})"
-        self._write(target, held, f"{self.changes[id(target)][1]} {sign} {value}")
+        write = self._put if self.element_of(target) else self._write
+        write(target, held, f"{self.changes[id(target)][1]} {sign} {value}")
 
     def _if(self, node: ast.If) -> bool:
         test = self.value(node.test)

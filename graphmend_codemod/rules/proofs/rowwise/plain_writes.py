@@ -12,13 +12,13 @@ import math
 
 from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import walk_in_layers
-from graphmend_codemod.rules.proofs.rowwise.masked_reads import MaskedReads
+from graphmend_codemod.rules.proofs.rowwise.chosen_elements import ChosenElements
 
 _SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
-def plain_write(reads: MaskedReads, node: ast.stmt) -> list[str]:
+def plain_write(reads: ChosenElements, node: ast.stmt) -> list[str]:
     """The lines that do for all elements what a statement does under the mask; none where it does more than add.
 
     `reads` has looked at the statement, and found that it writes rows and numbers alone.
@@ -46,24 +46,24 @@ def plain_write(reads: MaskedReads, node: ast.stmt) -> list[str]:
     return [*lines, f"{name}.copy_({site.torch}.where({rows}, {value}, {name}))"]
 
 
-def compares_itself(reads: MaskedReads, base: ast.expr) -> bool:
+def compares_itself(reads: ChosenElements, base: ast.expr) -> bool:
     """True for a mask `x > t` of `x`, which has as many dimensions, at least."""
     mask = reads.mask
     compared = isinstance(mask, ast.Compare) and len(mask.ops) == 1 and isinstance(mask.ops[0], _COMPARED)
     return compared and isinstance(mask, ast.Compare) and same(mask.left, base)
 
 
-def _only_adds(reads: MaskedReads, node: ast.expr) -> bool:
-    if isinstance(node, ast.BinOp) and any(reads.is_mask(part) for part in walk_in_layers(node)):
+def _only_adds(reads: ChosenElements, node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp) and any(map(reads.chooses, walk_in_layers(node))):
         sides = _only_adds(reads, node.left) and _only_adds(reads, node.right)
         return sides and _is_harmless(node.op, node.left, node.right)
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, ast.USub) and _only_adds(reads, node.operand)
     chosen = isinstance(node, ast.Subscript) and reads.is_mask(node) and reads.site.text(node.value) in reads.tensors
-    return chosen or not any(reads.is_mask(part) for part in walk_in_layers(node))
+    return chosen or not any(map(reads.chooses, walk_in_layers(node)))
 
 
-def _chosen(reads: MaskedReads, node: ast.expr) -> list[ast.Subscript]:
+def _chosen(reads: ChosenElements, node: ast.expr) -> list[ast.Subscript]:
     return [part for part in walk_in_layers(node) if isinstance(part, ast.Subscript) and reads.is_mask(part)]
 
 

@@ -21,6 +21,23 @@ def _write_under(mask, x, rows):
 '''
 
 
+_ELEMENTS = '''
+def _elements_under(mask, x, index):
+    """`x[mask, index]` for all rows, with the element of one that the mask chooses (else 0) in the place of others."""
+    x, mask = x.flatten(0, mask.dim() - 1), mask.flatten()
+    found = x[torch.arange(mask.shape[0], device=x.device), torch.where(mask, index, 0)]
+    one = found.index_select(0, mask.int().argmax(0, keepdim=True)).detach()
+    return torch.where(mask, found, torch.where(mask.any(), one, torch.zeros_like(one)))
+'''
+_PUT = '''
+def _put_under(mask, x, index, value):
+    """`x[mask, index] = value`, with an index and a value for each row or for all of them."""
+    rows, chosen = x.flatten(0, mask.dim() - 1), mask.flatten()
+    places = torch.arange(chosen.shape[0], device=x.device), torch.where(chosen, index, 0)
+    kept = rows[places]
+    value = value.to(x.dtype) if isinstance(value, torch.Tensor) else torch.empty_like(kept).fill_(value)
+    x.copy_(rows.index_put(places, torch.where(chosen, value, kept)).unflatten(0, mask.shape))
+'''
 _ONE_ROW = '''
 def _is_one_row(row, mask, x):
     """Whether a tensor may be added to each row of `x[mask]`: of the form, dtype and device of one."""
@@ -46,6 +63,8 @@ def _mean_under(mask, rows):
 _HELPERS = {
     "_rows_under": _READ,
     "_write_under": _WRITE,
+    "_elements_under": _ELEMENTS,
+    "_put_under": _PUT,
     "_is_one_row": _ONE_ROW,
     "_sum_under": _SUM,
     "_mean_under": _MEAN,

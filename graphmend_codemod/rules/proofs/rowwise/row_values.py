@@ -70,8 +70,8 @@ class Held(NamedTuple):
 
     `spelled` is what has the same value in the function of the site, `boolean` says that rows are bool. Where no row is
     chosen, rows of zeros stand in: `zero` says that all elements are 0 then (`spelled` is the tensor that they come
-    from), `falsy` and `truthy` under which conditions of the site's function they are all false or true (None where
-    nothing is known).
+    from), `falsy` and `truthy` under which conditions of the site's function they are all false or true, `whole` under
+    which rows are int64 (None where nothing is known).
     """
 
     what: What
@@ -83,6 +83,7 @@ class Held(NamedTuple):
     zero: bool = False
     falsy: tuple[str, ...] | None = None
     truthy: tuple[str, ...] | None = None
+    whole: tuple[str, ...] | None = None
 
     @property
     def known(self) -> bool:

@@ -46,6 +46,31 @@ def selection(node: ast.AST) -> Selection | None:
     return None
 
 
+class Element(NamedTuple):
+    """`base[mask, place]`: an element of each row."""
+
+    base: ast.expr
+    mask: ast.expr
+    place: ast.expr
+
+
+def element(node: ast.AST) -> Element | None:
+    """What `x[mask, labels[mask]]` and `x[mask, 4]` are made of, by their look; None for anything else."""
+    parts = elements_of(node.slice) if isinstance(node, ast.Subscript) else []
+    if len(parts) != 2 or not _may_be_mask(parts[0]) or isinstance(parts[1], (ast.Slice, ast.Starred)):
+        return None
+    if isinstance(parts[1], ast.Constant) and type(parts[1].value) is not int:
+        return None
+    return Element(node.value, parts[0], parts[1])  # type: ignore[attr-defined]
+
+
+def chosen_by(node: ast.AST) -> ast.expr | None:
+    """What selects rows in `x[mask]`, or elements of them in `x[mask, index]`, if it is a mask."""
+    found = masked_by(node)
+    picked = element(node) if found is None else None
+    return picked.mask if picked is not None else found
+
+
 def is_plain(selection: Selection, reduction: str) -> bool:
     """True for `x[mask].mean()` and `f(x).masked_select(mask).sum()`, which `torch.where` gives without a proof."""
     named = dotted(selection.base) is not None or (selection.by_element and reduction == "sum")

@@ -68,7 +68,7 @@ class _SkippedRows(Rewriter):
         """True for what is written under the mask, and for a name that only the branch reads."""
         if isinstance(target, ast.Name):
             return not self._end.live_after(target.id)
-        return self.is_mask(target)
+        return self.chooses(target)
 
     def _make(self, node: ast.expr, function: str, texts: list[str]) -> Held:
         raise NotRowwise(f"`{short(node)}` is not a number where no row is selected")
