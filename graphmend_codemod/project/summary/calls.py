@@ -125,6 +125,8 @@ def _keywords(node: ast.Call, body: Body, stack: list[Any]) -> None:
         stack.append(keyword.value)
         if keyword.arg in _SAID or (keyword.arg == "alpha" and type(keyword.value) is not ast.Constant):
             body.value = True
+        if keyword.arg == "key" and type(node.func) is ast.Name and node.func.id in ("min", "max"):
+            body.value = True
         if keyword.arg == "is_causal" and type(keyword.value) in _TESTS:
             body.value = True
         if keyword.arg == "out" and type(keyword.value) is ast.Attribute:

@@ -17,6 +17,7 @@ QUESTIONS = (
     ("python.gm604_autograd_grad", "Assign Return Expr", "", "autograd grad"),
     ("python.gm603_untraceable_call", "Assign AugAssign Expr Return If While For With Assert Raise", "", "BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor Tensor Variable _is_tracing add_ addcdiv_ addcmul_ byte catch_warnings collect contract copy filterwarnings finfo flags get_default_device iinfo isinstance monotonic next_fast_len perf_counter process_time random resize_ sdp_kernel simplefilter time tqdm trange"),
     ("python.gm603_untraceable_call", "Assign AugAssign Expr Return If While For With Assert Raise", "", ""),
+    ("python.gm603_untraceable_call", "Assign AugAssign Expr Return If While For With Assert Raise", "", ""),
     ("python.gm603_untraceable_call", "Assign AugAssign Return", "", "foreign np numpy"),
     ("python.gm603_untraceable_call", "Expr", "value", ""),
     ("python.gm602_compiler_mark", "Expr", "", "graph_break mark_dynamic mark_static_address mark_unbacked maybe_mark_dynamic"),

@@ -11,7 +11,8 @@ from graphmend_codemod.project.summary.candidates import FOREIGN_NAMES
 HELPERS = (
     "_variable_while_tracing", "_tqdm_while_tracing", "_trange_while_tracing", "_sdp_kernel_while_tracing",
     "_fast_length_while_tracing", "_fftpack_length_while_tracing", "_cudnn_flags_while_tracing",
-    "_catch_warnings_while_tracing", "_spectrogram_while_tracing", "_contract_while_tracing",
+    "_catch_warnings_while_tracing", "_spectrogram_while_tracing", "_contract_while_tracing", "_min_while_tracing",
+    "_max_while_tracing",
 )  # fmt: skip
 """Functions of the module that the twins call: they may call what they stand for, where nothing else does the same."""
 _NAMES = (
@@ -33,3 +34,14 @@ def lines(outline: Outline) -> list[int]:
 
 def _is_of_numpy(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and root_of(node.func) in {"np", "numpy"}
+
+
+def ranking_lines(outline: Outline) -> list[int]:
+    """The lines of `min(values, key=rank)`."""
+    return [call.lineno for call in outline.calls if is_ranking(call)]
+
+
+def is_ranking(node: ast.Call) -> bool:
+    """True for `min` and `max` with a key, by their look."""
+    named = isinstance(node.func, ast.Name) and node.func.id in {"min", "max"}
+    return named and any(word.arg == "key" for word in node.keywords)

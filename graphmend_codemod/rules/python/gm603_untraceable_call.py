@@ -41,6 +41,9 @@ and sets the flag itself or in what it calls, sets the module up once. Where tha
 Dynamo breaks the graph; the helper has torch.compile call it while it traces, with the same module. Where anything else
 in the project sets the flag, as to have it done again, nothing is written.
 
+**Keys.** Dynamo traces `min(values, key=rank)` for constants alone. A helper calls the key once for each value, in
+their order, and compares as Python does. Where a key gives a tensor, the graph breaks as before.
+
 A progress bar that is kept in a name may be told things, so it is left alone. Warnings of deprecated functions and the
 bar itself do not appear from compiled code.
 """
@@ -59,7 +62,7 @@ from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.suspect_calls import HELPERS, NAMES, lines
+from graphmend_codemod.rules.proofs.suspect_calls import HELPERS, NAMES, is_ranking, lines, ranking_lines
 from graphmend_codemod.rules.proofs.untraced import places
 
 if TYPE_CHECKING:
@@ -130,6 +133,24 @@ def spectrum(site: Site, statement: ast.stmt) -> Diagnostic | None:
     found = [twin for node in nodes if id(node) in evaluated and (twin := spectrum_of(site, node)) is not None]
     twins = [each for each in found if not any(_inside(each.call, other.call) for other in found)]
     return _mended(site, statement, twins) if twins else None
+
+
+@rule.on(*_STATEMENTS, lines=ranking_lines)
+def ranking(site: Site, statement: ast.stmt) -> Diagnostic | None:
+    """`min(values, key=rank)`."""
+    calls = [node for node in places.evaluated(site, statement) if isinstance(node, ast.Call) and is_ranking(node)]
+    if not calls or site.torch is None or site.function.startswith(HELPERS):
+        return None
+    from graphmend_codemod.rules.proofs.ranked_values import ranked  # a commit hook waits for it
+
+    found: list[Twin] = []
+    for call in calls:
+        try:
+            twin = ranked(site, statement, call)
+        except NotProven as reason:
+            return Diagnostic(_message(call), declined=str(reason), node=call)
+        found += [twin] if twin is not None and not any(_inside(call, other.call) for other in found) else []
+    return _mended(site, statement, found) if found else None
 
 
 def _mended(site: Site, statement: ast.stmt, twins: Sequence[Twin]) -> Diagnostic:

@@ -1,0 +1,54 @@
+"""`min` and `max` with a key, which Dynamo traces for constants alone.
+
+A helper compares the keys as Python does: the first of several wins, and a nan is neither smaller nor larger.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis.patterns import has_stars, is_none
+from graphmend_codemod.core.findings import Helper
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.twin import Twin, either
+
+_TEXT = '''
+def _{name}_while_tracing(*given, key):
+    """`{name}(..., key=key)` for torch.compile, which traces it for constants alone."""
+    values, ranks = [], []
+    for value in given[0] if len(given) == 1 else given:
+        values.append(value)
+        ranks.append(key(value))
+    if not values:
+        return {name}(values, key=key)
+    best = 0
+    for place in range(1, len(values)):
+        if ranks[place] {sign} ranks[best]:
+            best = place
+    return values[best]'''
+_SIGNS = {"builtins.min": "<", "builtins.max": ">"}
+
+
+def ranked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
+    """A helper in the place of `min`; None for what Dynamo traces, NotProven for a call that gets more than a key."""
+    qualified = site.resolve(call.func) or ""
+    words = {word.arg: word.value for word in call.keywords}
+    if qualified not in _SIGNS or is_none(words.get("key")) or not call.args or _is_of_constants(site, call):
+        return None
+    if has_stars(call) or len(words) > 1:
+        raise NotProven("it is given more than values and a key; manually take the first of `sorted`")
+    name = qualified.rpartition(".")[2]
+    text = _TEXT.format(name=name, sign=_SIGNS[qualified]).strip("\n")
+    return either(
+        site, statement, call, f"_{name}_while_tracing", (Helper(f"_{name}_while_tracing", text, shared=True),)
+    )
+
+
+def _is_of_constants(site: Site, call: ast.Call) -> bool:
+    """True for what Dynamo computes: of numbers and strings that are written out, and of a range."""
+    values = call.args[0] if len(call.args) == 1 else ast.Tuple(call.args)
+    if isinstance(values, ast.Call):
+        return site.resolve(values.func) == "builtins.range"
+    listed = isinstance(values, (ast.List, ast.Tuple, ast.Set))
+    return listed and all(isinstance(part, (ast.Constant, ast.UnaryOp)) for part in values.elts)  # type: ignore[attr-defined]
