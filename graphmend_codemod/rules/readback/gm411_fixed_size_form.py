@@ -17,7 +17,8 @@ many rows as that one: where it has not, eager mode raises, but for a single row
 code repeats to that size, spreads a single row, and checks the counts on the device: it raises RuntimeError, on CUDA at
 the next synchronisation (nothing is written where the setting `guards` wants no such checks). Each use of the rows has
 to be arithmetic or a comparison with the same tensor, the first one has to follow in any case, and all that takes part
-is asked to be a tensor or a number.
+is asked to be a tensor or a number. So does `einsum` in the next statement tell the size, by a letter that another
+tensor has as well: `torch.einsum("ij,ijk->ik", y, rows)`. There, all of them may be values of a dict.
 
 A window that is stored, `out[i] = x[i, :, start:start + n]`, has to be as wide as the place for it, or one element,
 which is spread: of all other widths eager mode raises. Compiled code takes as many elements from `start` on as the

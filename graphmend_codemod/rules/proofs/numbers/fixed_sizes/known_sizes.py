@@ -55,6 +55,10 @@ def of_known_size(site: Site, statement: ast.stmt, node: ast.expr) -> FixedForm 
         )
 
         found = repeated(site, node) or counted(site, node) or repeated_to(site, statement, node)
+        if found is None and "einsum" in words:
+            from graphmend_codemod.rules.proofs.numbers.fixed_sizes.met_in_einsum import repeated_in_einsum
+
+            found = repeated_in_einsum(site, statement, node)
     if found is not None and not all(is_builtin(site, each) for each in _SPELLED):
         raise NotProven("a name of Python's own means something else in this module")
     return found

@@ -24,6 +24,7 @@ from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.fixed_sizes.fixed_forms import FixedForm
 from graphmend_codemod.rules.proofs.outlining.effects.library_effects import RESHAPES
+from graphmend_codemod.rules.proofs.rowwise.selectors import is_item
 from graphmend_codemod.rules.proofs.untraced.guesses import seems_tensor
 
 _SOURCE = '''\
@@ -36,20 +37,20 @@ def _repeated_to(size, x, repeats, dim=None):
     return x.repeat_interleave(spread, dim, output_size=size)'''
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
+SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await, ast.Try)
 _MAY_SKIP = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def repeated_to(site: Site, statement: ast.stmt, call: ast.Call) -> FixedForm | None:
     """`_repeated_to(y.shape[0], x, counts, 0)` for rows that are combined with `y`; None where no tensor tells."""
-    given = _arguments(site, call)
+    given = arguments(site, call)
     if given is None or site.settings.guards != "assert":
         return None  # without the check, compiled code would repeat other rows where eager mode raises
     tensor, counts, dim = given
     if dotted(tensor) is None or dotted(counts) is None:
         return None
-    beside = _Beside(site, statement, call).name()
+    beside = Beside(site, statement, call).name()
     if beside is None:
         return None
     x, n, y, torch = site.text(tensor), site.text(counts), beside.name, site.torch
@@ -67,12 +68,17 @@ def repeated_to(site: Site, statement: ast.stmt, call: ast.Call) -> FixedForm | 
         conditions.append(f"{y}.dim() == {x}.dim() {within}".rstrip())
         conditions += [f"-{x}.dim() <= {d} < {x}.dim()"] if number is None else []
     conditions += [f"{n}.shape[0] == {rows}", f"{y}.shape[{d}] != 1"]
-    arguments = [f"{y}.shape[{d}]", x, n, *([d] if dim is not None else [])]
-    helper = Helper("_repeated_to", _SOURCE.replace("{torch}", torch or "torch"), shared=True)
-    return FixedForm(call, f"_repeated_to({', '.join(arguments)})", tuple(conditions), sized=True, helpers=(helper,))
+    passed = [f"{y}.shape[{d}]", x, n, *([d] if dim is not None else [])]
+    text = f"_repeated_to({', '.join(passed)})"
+    return FixedForm(call, text, tuple(conditions), sized=True, helpers=(repeated_helper(site),))
 
 
-def _arguments(site: Site, call: ast.Call) -> tuple[ast.expr, ast.expr, ast.expr | None] | None:
+def repeated_helper(site: Site) -> Helper:
+    """The function that repeats rows to a size that another tensor has."""
+    return Helper("_repeated_to", _SOURCE.replace("{torch}", site.torch or "torch"), shared=True)
+
+
+def arguments(site: Site, call: ast.Call) -> tuple[ast.expr, ast.expr, ast.expr | None] | None:
     """The tensor, the counts, and the dimension if there is one, of `repeat_interleave` without the total."""
     name, given = site.operation(call)
     words = {word.arg: word.value for word in call.keywords}
@@ -83,7 +89,7 @@ def _arguments(site: Site, call: ast.Call) -> tuple[ast.expr, ast.expr, ast.expr
     dim = rest.pop(0) if rest else words.pop("dim", None)
     if counts is None or rest or words or any(isinstance(each, ast.Starred) for each in given):
         return None
-    if not seems_tensor(site, counts):
+    if not seems_tensor(site, counts) and not is_item(counts):
         return None  # a number, of which torch reads nothing
     if isinstance(dim, ast.Constant) and dim.value is None:
         dim = None
@@ -97,14 +103,14 @@ class Operand(NamedTuple):
     others: tuple[str, ...]
 
 
-class _Beside:
+class Beside:
     """The name of a tensor that arithmetic combines with what a call gives, before anything else can happen to it."""
 
     def __init__(self, site: Site, statement: ast.stmt, call: ast.Call) -> None:
-        self._site, self._statement, self._call = site, statement, call
+        self.site, self._statement, self._call = site, statement, call
         self._function = site.evaluator.scope.node
         self._parents = parents_in(self._function)
-        self._following = site.place.below(ast.If, ast.With)
+        self.following = site.place.below(ast.If, ast.With)
 
     def name(self) -> Operand | None:
         """None where no tensor is certain to be combined with it, wherever it is used."""
@@ -137,11 +143,11 @@ class _Beside:
         """What is known where an expression is used."""
         while not isinstance(node, ast.stmt):
             node = self._parents[id(node)]
-        return self._site if node is self._statement else self._site.at(node)
+        return self.site if node is self._statement else self.site.at(node)
 
     def _beside_all(self, kept: str) -> Operand | None:
         """The name beside all uses of what the statement binds to a local, the first of which certainly follows."""
-        loads = self._uses(kept)
+        loads = self.uses(kept)
         if not loads or not self._is_used_next(loads):
             return None
         beside = [self._names(each) for each in loads]
@@ -151,33 +157,38 @@ class _Beside:
         shared = [name for name in every if all(names[:1] == [name] for names in beside)]
         return Operand(shared[0], tuple(each for each in every if each != shared[0])) if shared else None
 
-    def _uses(self, kept: str) -> list[ast.Name]:
+    def uses(self, kept: str) -> list[ast.Name]:
         """Where the value of the statement is read; nothing where it may be read elsewhere, as in a nested function."""
         nodes = [part for part in walk(self._function) if is_name(part, kept)]
-        if not self._site.evaluator.scope.is_local(kept):
+        if not self.site.evaluator.scope.is_local(kept):
             return []
         loads: list[ast.Name] = []
-        for each in self._following:
+        for each in self.following:
             inside = [part for part in nodes if is_within(part, each)]
             loads += [part for part in inside if isinstance(part.ctx, ast.Load)]
             if self._binds(each, kept, but_targets=False):  # what is read behind it is another value
                 return [] if self._binds(each, kept, but_targets=True) else loads
-            there = self._site.at(each)
+            there = self.site.at(each)
             if there is None or not there.live_after(kept):
                 return loads
         return []
 
     def _is_used_next(self, loads: Sequence[ast.Name]) -> bool:
         """True where a use runs whenever the statement does."""
-        for each in self._following:
+        for each in self.following:
             used = [load for load in loads if is_within(load, each)]
             if used:
-                return isinstance(each, _SIMPLE) and any(self._always_runs(load, each) for load in used)
+                return isinstance(each, SIMPLE) and any(self.always_runs(load, each) for load in used)
             if any(isinstance(part, _LEAVES) for part in walk(each)):
                 return False
         return False
 
-    def _always_runs(self, node: ast.AST, statement: ast.stmt) -> bool:
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """What an expression is a part of."""
+        return self._parents.get(id(node))
+
+    def always_runs(self, node: ast.AST, statement: ast.stmt) -> bool:
+        """True where a statement evaluates an expression whenever it runs."""
         while node is not statement:
             node = self._parents[id(node)]
             if isinstance(node, _MAY_SKIP) or (isinstance(node, ast.Compare) and len(node.ops) > 1):
@@ -186,11 +197,11 @@ class _Beside:
 
     def _stays(self, name: str, loads: Sequence[ast.Name]) -> bool:
         """True where the name holds one tensor, of one size, at the statement and at all of the uses behind it."""
-        last = max(number for each in loads for number, after in enumerate(self._following) if is_within(each, after))
-        for number, each in enumerate(self._following[: last + 1]):
+        last = max(number for each in loads for number, after in enumerate(self.following) if is_within(each, after))
+        for number, each in enumerate(self.following[: last + 1]):
             if self._binds(each, name, but_targets=number == last):
                 return False
-        calls = self._site.evaluator.scope.outline.calls
+        calls = self.site.evaluator.scope.outline.calls
         return not any(isinstance(each.func, ast.Attribute) and each.func.attr in RESHAPES for each in calls)
 
     @staticmethod
