@@ -10,8 +10,9 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 
 from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.outline import Outline
 from graphmend_codemod.analysis.patterns import is_name, is_none, last_name
-from graphmend_codemod.analysis.scope import FunctionNode, Outline, defaults_of, parameters, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, defaults_of, parameters, walk_scope
 
 _OF_PYTHON = frozenset(name for kind in (str, bytes, list, dict, set, tuple, int, float, range) for name in dir(kind))
 _METHODS = frozenset(

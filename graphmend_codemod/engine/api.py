@@ -125,25 +125,11 @@ def fix(
     with without_cyclic_collector():
         if wanted or settings.only_sites is None:
             fixing.run(wanted, named=files.named)
-    fixes: list[FileFix] = []
-    problems = [*files.problems, *fixing.problems]
-    missing = False
-    # The module of helpers comes first: nothing is to import what it does not have.
-    for change in sorted(fixing.changes(), key=lambda each: (each.path != settings.helpers, each.path)):
-        if missing and fixing.needs_helpers(change.path):
-            problems.append(Problem(change.path, f"was not changed: {settings.helpers} could not be written"))
-            continue
-        try:
-            if write:
-                write_atomically(settings.root / change.path, change.before, change.after, root=settings.root)
-        except SourceError as error:
-            problems.append(Problem(change.path, str(error)))
-            missing = missing or change.path == settings.helpers
-        else:
-            fixes.append(change)
+    fixes, unwritten = _written(fixing, settings) if write else (fixing.changes(), [])
     notes = (*leftovers, *checker.notes, *fixing.notes)
-    fixes.sort(key=lambda each: each.path)
-    result = FixResult(tuple(fixes), fixing.remaining, tuple(problems), len(files.files), notes)
+    fixes = sorted(fixes, key=lambda each: each.path)
+    problems = (*files.problems, *fixing.problems, *unwritten)
+    result = FixResult(tuple(fixes), fixing.remaining, problems, len(files.files), notes)
     if not files.notebooks:
         return result
     from graphmend_codemod.engine import notebooks
@@ -156,6 +142,26 @@ def fix(
         result.files + len(files.notebooks),
         notes,
     )
+
+
+def _written(fixing: Fixing, settings: Settings) -> tuple[list[FileFix], list[Problem]]:
+    """The changes of a run, in files now, and why others are not."""
+    fixes: list[FileFix] = []
+    problems: list[Problem] = []
+    missing = False
+    # The module of helpers comes first: nothing is to import what it does not have.
+    for change in sorted(fixing.changes(), key=lambda each: (each.path != settings.helpers, each.path)):
+        if missing and fixing.needs_helpers(change.path):
+            problems.append(Problem(change.path, f"was not changed: {settings.helpers} could not be written"))
+            continue
+        try:
+            write_atomically(settings.root / change.path, change.before, change.after, root=settings.root)
+        except SourceError as error:
+            problems.append(Problem(change.path, str(error)))
+            missing = missing or change.path == settings.helpers
+        else:
+            fixes.append(change)
+    return fixes, problems
 
 
 def fix_text(text: bytes, path: Path, settings: Settings, *, proof: Proof | None = None) -> FixResult:

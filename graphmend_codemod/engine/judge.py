@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphmend_codemod.analysis.dataflow import Flow
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
+from graphmend_codemod.analysis.outline import Outline, outline
 from graphmend_codemod.analysis.program_points import LeaksUnknown, ProgramPoint
-from graphmend_codemod.analysis.scope import NODE_FIELDS, FunctionNode, Outline, Scope, outline, put_children
+from graphmend_codemod.analysis.scope import NODE_FIELDS, FunctionNode, Scope, put_children
 from graphmend_codemod.analysis.values import FreshNames
 from graphmend_codemod.core.findings import Finding, Safety
 from graphmend_codemod.core.settings import Settings, selects

@@ -67,45 +67,15 @@ _NOTED = (
 
 
 def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
-    function = node.func
-    spelled = function.id if type(function) is ast.Name else dotted(function)
-    if spelled:
-        body.calls.add(spelled)
-        last = spelled.rpartition(".")[2]
-    elif type(function) is ast.Attribute:
-        last = function.attr
-        body.calls.add(f"?.{last}")
-        stack.append(function.value)
-    else:
-        last = ""
-        stack.append(function)
-        made = dotted(function.func) if type(function) is ast.Call else ""
-        if made:
-            body.calls.add(f"{made}.forward")  # `Part(3)(x)`
-    if (
-        spelled.startswith(_OTHERS)
-        or ".random." in spelled
-        or (body.lines.foreign and _may_be_foreign(spelled, last, body))
-        or spelled.startswith(_REFUSED_MODULES)
-        or last in UNKNOWN_TO_TORCH
-        or (last in UNKNOWN_AS_NUMPY and spelled.startswith(_NUMPY))
-        or _gets_new_array(node, spelled)
+    """Note a call in `body`, and put the parts that are to be looked at next on `stack`."""
+    spelled, last = _name(node.func, body, stack)
+    if not body.value and _makes_worth_a_look(node, spelled, last, body):
+        body.value = True
+    first = node.args[0] if node.args else None
+    if type(first) is ast.Name and (
+        (last in TAKE_TENSORS and spelled.startswith("torch.")) or spelled.startswith(_FUNCTIONAL)
     ):
-        body.value = True
-    if node.args:
-        first = node.args[0]
-        if not body.value and asks_reduced(first):
-            body.value = True
-        if type(first) is ast.Name and (
-            (last in TAKE_TENSORS and spelled.startswith("torch.")) or spelled.startswith(_FUNCTIONAL)
-        ):
-            body.given.add(first.id)
-    if last == "byte" and not node.args:  # Dynamo refuses its result as a mask
-        body.value = True
-    if last.endswith("Tensor") and len(node.args) == 1 and not body.value:
-        body.value = _is_size(node.args[0]) or (spelled[:6] == "torch." and type(node.args[0]) in {ast.Name, ast.Call})
-    if (last == "astype" or spelled.startswith(_NUMPY)) and not body.value:
-        body.value = any(isinstance(each, ast.Attribute) and each.attr == "dtype" for each in _operands(node))
+        body.given.add(first.id)
     if last in _COUNTED or spelled.startswith("math."):
         body.numbers += _operands(node)
     if last in _NOTED:
@@ -114,10 +84,51 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
         changed(spelled, body)
         if last == "requires_grad_" or (last in OLD_SIGNATURES and len(node.args) > 1):
             body.value = True
-        if node.args and type(node.args[0]) is ast.Attribute:  # `nn.init.zeros_(model.scale)`
-            changed(f"{dotted(node.args[0])}._", body, class_asked_for(node, dotted(node.args[0].value), body))
+        if type(first) is ast.Attribute:  # `nn.init.zeros_(model.scale)`
+            changed(f"{dotted(first)}._", body, class_asked_for(node, dotted(first.value), body))
     stack += node.args
     _keywords(node, body, stack)
+
+
+def _name(function: ast.expr, body: Body, stack: list[Any]) -> tuple[str, str]:
+    """What is called, as spelled, "" for no dotted name, and its last part, which a method of a call has, too."""
+    spelled = function.id if type(function) is ast.Name else dotted(function)
+    if spelled:
+        body.calls.add(spelled)
+        return spelled, spelled.rpartition(".")[2]
+    if type(function) is ast.Attribute:
+        body.calls.add(f"?.{function.attr}")
+        stack.append(function.value)
+        return "", function.attr
+    stack.append(function)
+    made = dotted(function.func) if type(function) is ast.Call else ""
+    if made:
+        body.calls.add(f"{made}.forward")  # `Part(3)(x)`
+    return "", ""
+
+
+def _makes_worth_a_look(node: ast.Call, spelled: str, last: str, body: Body) -> bool:
+    """True for calls that Dynamo may refuse, or whose arguments may be read back, whatever else is noted of them."""
+    numpy = spelled.startswith(_NUMPY)
+    if (
+        spelled.startswith(_OTHERS)
+        or ".random." in spelled
+        or (body.lines.foreign and _may_be_foreign(spelled, last, body))
+        or spelled.startswith(_REFUSED_MODULES)
+        or last in UNKNOWN_TO_TORCH
+        or (last in UNKNOWN_AS_NUMPY and numpy)
+        or _gets_new_array(node, spelled)
+        or (last == "byte" and not node.args)  # Dynamo refuses its result as a mask
+        or (node.args and asks_reduced(node.args[0]))
+    ):
+        return True
+    if last.endswith("Tensor") and len(node.args) == 1:
+        given = node.args[0]
+        if _is_size(given) or (spelled[:6] == "torch." and type(given) in {ast.Name, ast.Call}):
+            return True
+    return (last == "astype" or numpy) and any(
+        isinstance(each, ast.Attribute) and each.attr == "dtype" for each in _operands(node)
+    )
 
 
 def _keywords(node: ast.Call, body: Body, stack: list[Any]) -> None:

@@ -16,8 +16,9 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.outline import INDEXED
 from graphmend_codemod.analysis.patterns import same
-from graphmend_codemod.analysis.scope import INDEXED, parameter_names, walk_in_layers
+from graphmend_codemod.analysis.scope import parameter_names, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule

@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.outline import INDEXED
 from graphmend_codemod.analysis.patterns import elements_of, is_whole, same
-from graphmend_codemod.analysis.scope import INDEXED, parameter_names, walk_in_layers
+from graphmend_codemod.analysis.scope import parameter_names, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import two_paths

@@ -56,8 +56,9 @@ import ast
 import contextlib
 from collections.abc import Callable, Iterator
 
+from graphmend_codemod.analysis.outline import INDEXED
 from graphmend_codemod.analysis.patterns import same
-from graphmend_codemod.analysis.scope import INDEXED, walk, walk_in_layers
+from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import judged

@@ -12,8 +12,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from graphmend_codemod.analysis.outline import INDEXED
 from graphmend_codemod.analysis.patterns import same
-from graphmend_codemod.analysis.scope import INDEXED, dotted, walk_in_layers
+from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.rule import Contract, Cost, Diagnostic, Rule

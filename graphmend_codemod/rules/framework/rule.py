@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from graphmend_codemod.core.findings import Edit, Safety
 
 if TYPE_CHECKING:
-    from graphmend_codemod.analysis.scope import Outline
+    from graphmend_codemod.analysis.outline import Outline
     from graphmend_codemod.rules.framework.examples import Shown
     from graphmend_codemod.rules.framework.site import Site
 

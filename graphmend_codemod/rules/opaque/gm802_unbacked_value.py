@@ -116,7 +116,7 @@ def read_back(site: Site, statement: ast.stmt) -> Diagnostic | None:
         return None
     if found.without_gradient and _is_taken_with_others(site):
         return None
-    if _is_taken_by_a_recorded_one(site, statement):
+    if _is_taken_by_a_recorded_one(site):
         return None
     return _answer(site, statement, found)
 
@@ -186,14 +186,14 @@ def _is_packed(site: Site, statement: ast.stmt) -> bool:
     return selects(site.settings, "GM801", site.summary.path) and packed_sequences.takes(site, statement)
 
 
-def _is_taken_by_a_recorded_one(site: Site, statement: ast.stmt) -> bool:
-    """True where GM801 takes it into the operator of a later statement, by what a recorded run tells."""
+def _is_taken_by_a_recorded_one(site: Site) -> bool:
+    """True where GM801 takes the statement into the operator of a later one, by what a recorded run tells."""
     if not site.settings.seen_calls or not selects(site.settings, "GM801", site.summary.path):
         return False
     from graphmend_codemod.rules.proofs.outlining import recorded
 
     try:
-        return recorded.taking_in(site, statement) is not None
+        return recorded.taking_in(site) is not None
     except (KeyError, IndexError, TypeError, ValueError):  # a trace of another version: GM801 says so
         return False
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from graphmend_codemod.analysis.outline import Outline
 from graphmend_codemod.analysis.patterns import root_of
-from graphmend_codemod.analysis.scope import Outline
 from graphmend_codemod.project.summary.candidates import FOREIGN_NAMES
 
 HELPERS = (

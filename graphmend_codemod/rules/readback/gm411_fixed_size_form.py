@@ -40,7 +40,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from graphmend_codemod.analysis.scope import INDEXED, Outline, of_kind
+from graphmend_codemod.analysis.outline import INDEXED, Outline
+from graphmend_codemod.analysis.scope import of_kind
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Replacement
 from graphmend_codemod.rules.framework.conditions import names_in

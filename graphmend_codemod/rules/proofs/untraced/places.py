@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation, torch_api
+from graphmend_codemod.analysis.outline import Outline
 from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_within
-from graphmend_codemod.analysis.scope import Outline, children
+from graphmend_codemod.analysis.scope import children
 from graphmend_codemod.project.summary.candidates import (
     ANSWERS,
     COMPILED,

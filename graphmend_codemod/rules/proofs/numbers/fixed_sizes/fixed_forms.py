@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import aliasing, torch_api
+from graphmend_codemod.analysis.outline import Outline
 from graphmend_codemod.analysis.patterns import (
     elements_of,
     is_basic,
@@ -15,7 +16,7 @@ from graphmend_codemod.analysis.patterns import (
     last_name,
     pairs_of,
 )
-from graphmend_codemod.analysis.scope import Outline, children, dotted, walk_in_layers
+from graphmend_codemod.analysis.scope import children, dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import INT64
 from graphmend_codemod.core.findings import Helper

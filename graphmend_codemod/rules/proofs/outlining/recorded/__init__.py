@@ -49,11 +49,11 @@ def edit(site: Site, statement: ast.stmt) -> Operator | None:
         raise NotProven("the function is another one than in the recorded run; record it again")
     if known is None or not broke(site, known, statement):
         return None
-    return taking_in(site, statement) or _of(site, known, statement)
+    return taking_in(site) or _of(site, known, statement)
 
 
-def taking_in(site: Site, statement: ast.stmt) -> Operator | None:
-    """The operator of a statement behind this one that takes it in, for a size that this one makes of the data."""
+def taking_in(site: Site) -> Operator | None:
+    """The operator of a statement behind the site's that takes it in, for a size that this one makes of the data."""
     known = seen(site)
     if known is None or not site.place.blocks:
         return None

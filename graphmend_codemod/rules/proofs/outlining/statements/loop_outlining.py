@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.liveness import reads_before_writing
+from graphmend_codemod.analysis.outline import Outline
 from graphmend_codemod.analysis.patterns import all_names, root_of, stored_names
-from graphmend_codemod.analysis.scope import SCOPES, Outline, children, own_parts, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, children, own_parts, walk_scope
 from graphmend_codemod.analysis.values import ValueKind
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
