@@ -37,6 +37,11 @@ class Hazards(NamedTuple):
         )
 
     @property
+    def where_skipped(self) -> str | None:
+        """Why it must not run where eager mode skips it, whatever the shapes; None where it may."""
+        return self.impure or (f"{self.raises} where eager mode skips it" if self.raises else None)
+
+    @property
     def unconditional(self) -> Hazards:
         """The hazards where no shapes can be asked for."""
         need = min(self.needs_shapes, default=None)

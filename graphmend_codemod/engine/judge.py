@@ -56,7 +56,11 @@ def find(
     index: IndexView,
     settings: Settings,
 ) -> list[Finding]:
-    """Findings in `functions` of the module that `summary` describes, in order of position."""
+    """Findings in `functions` of the module that `summary` describes, in order of position.
+
+    Rules are asked function by function, statement by statement. Then findings are left out: fixes that another break
+    makes useless, rules that the settings do not select, and what is said of text that another fix rewrites.
+    """
     interesting = candidates(summary, settings)
     wanted = {key: reached for reached in functions if (key := (reached.qualname, reached.line)) in interesting}
     if not wanted:
@@ -64,11 +68,11 @@ def find(
     listed = any("list" in function.candidates for function in summary.functions)
     lists = _lists(source, summary, index) if listed else None
     judged: list[Judged] = []
-    around = _FileFacts(
+    file = _FileFacts(
         summary.name, index, wanted, interesting, lists, _seen(settings, source.path), _imports_foreign(summary)
     )
     for root, prefix in _outermost(source, summary, wanted):
-        for unit in _units(root, f"{prefix}{root.name}", around):
+        for unit in _units(root, f"{prefix}{root.name}", file):
             found = _judged(unit, source, summary, settings)
             judged += _with_suspected(unit, source, summary, settings, found)
     findings = without_idle_fixes(judged, unsafe=settings.unsafe_fixes, opaque=settings.opaque)
@@ -80,10 +84,10 @@ def _judged(
     unit: _Unit, source: SourceFile, summary: ModuleSummary, settings: Settings, only: Collection[ast.AST] | None = None
 ) -> list[Judged]:
     """What rules have to say of one function, or of `only` these nodes in it."""
-    open_questions: set[ast.AST] = set()  # nodes of which a rule asks who else refers to a tensor
-    judged = [*_findings_in(unit, source, summary, settings, open_questions, only)]
-    if open_questions:
-        judged += _findings_in(_with_leaks(unit), source, summary, settings, set(), open_questions)
+    undecided: set[ast.AST] = set()  # nodes of which a rule asks who else refers to a tensor
+    judged = [*_findings_in(unit, source, summary, settings, undecided, only)]
+    if undecided:
+        judged += _findings_in(_with_leaks(unit), source, summary, settings, set(), undecided)
     return judged
 
 
@@ -161,37 +165,37 @@ class _FileFacts(NamedTuple):
     foreign: bool
 
 
-def _units(node: FunctionNode, qualname: str, around: _FileFacts) -> Iterator[_Unit]:
+def _units(node: FunctionNode, qualname: str, file: _FileFacts) -> Iterator[_Unit]:
     """The reached functions in an outermost one, outer ones first."""
-    return _units_in(node, qualname, FreshNames(), around, frozenset(), {}, None)
+    return _units_in(node, qualname, FreshNames(), file, frozenset(), {}, None)
 
 
 def _units_in(
     node: FunctionNode,
     qualname: str,
     names: FreshNames,
-    around: _FileFacts,
+    file: _FileFacts,
     closure: frozenset[str],
     env: Env,
     class_qualified: str | None,
 ) -> Iterator[_Unit]:
-    reached = around.wanted.get((qualname, node.lineno))
+    reached = file.wanted.get((qualname, node.lineno))
     if reached is not None and reached.class_qualified is not None:
         class_qualified = reached.class_qualified
-    scope = Scope(around.module, around.view, node, class_qualified, outline(node), closure)
-    if around.foreign:
+    scope = Scope(file.module, file.view, node, class_qualified, outline(node), closure)
+    if file.foreign:
         scope.outline.notes[FOREIGN_NAMES] = True
-    evaluator = Evaluator(scope, names, around.seen.get(qualname))
-    pairs = around.lists.lists.get((qualname, node.lineno), {}) if around.lists is not None else {}
-    flow = Flow(scope, evaluator, env, follow_leaks=False, origins=around.lists, lists=pairs)
+    evaluator = Evaluator(scope, names, file.seen.get(qualname))
+    pairs = file.lists.lists.get((qualname, node.lineno), {}) if file.lists is not None else {}
+    flow = Flow(scope, evaluator, env, follow_leaks=False, origins=file.lists, lists=pairs)
     flow.run()
     if reached is not None:
-        yield _Unit(reached, flow, evaluator, around.candidates[qualname, node.lineno])
+        yield _Unit(reached, flow, evaluator, file.candidates[qualname, node.lineno])
     for inner in scope.outline.nested:
         inner_env = flow.nested.get(id(inner), {})
         kept = {key: value for key, value in inner_env.items() if value.callee is not None}
         owner = None if reached else class_qualified
-        yield from _units_in(inner, f"{qualname}.{inner.name}", names, around, closure | scope.locals, kept, owner)
+        yield from _units_in(inner, f"{qualname}.{inner.name}", names, file, closure | scope.locals, kept, owner)
 
 
 def _with_leaks(unit: _Unit) -> _Unit:
@@ -215,19 +219,19 @@ def _findings_in(
     Nodes for which it takes a dataflow that follows leaks are put into `undecided`.
     """
     codes = _selected(settings, source.path if settings.per_file_ignores else "")
-    asked = _asked(unit, settings.opaque)
+    matches = _matches_for(unit, settings.opaque)
     for place in unit.flow.places.values():
         if place.handled:
             continue
-        for node in _matched_nodes(place, unit.evaluator, asked):
+        for node in _matched_nodes(place, unit.evaluator, matches):
             if only is not None and node not in only:
                 continue
-            worth = _worth(node, asked[node.__class__])
-            if not worth:
+            asked = _asked_of(node, matches[node.__class__])
+            if not asked:
                 continue
             site = Site(node, place, unit.flow, unit.evaluator, source, summary, settings, unit.reached.qualname)
             try:
-                found = first_with_right_gradients(site, worth)
+                found = first_with_right_gradients(site, asked)
             except LeaksUnknown:
                 undecided.add(node)
                 continue
@@ -259,10 +263,11 @@ def _finding(rule: Rule, diagnostic: Diagnostic, site: Site) -> Finding:
 
 @lru_cache(maxsize=4)
 def _selected(settings: Settings, path: str) -> frozenset[str]:
+    """The codes of the rules that the settings select for a file."""
     return frozenset(code for code in CODES if selects(settings, code, path))
 
 
-def _asked(unit: _Unit, opaque: bool) -> dict[type[ast.AST], _Matches]:
+def _matches_for(unit: _Unit, opaque: bool) -> dict[type[ast.AST], _Matches]:
     """The match functions that may find something in a function, by node type, in the order to ask them in."""
     inside = unit.evaluator.scope.outline
     kinds: set[type[ast.AST]] = {place.statement.__class__ for place in unit.flow.places.values()}
@@ -289,7 +294,7 @@ def _lines(asked: Asked, outline: Outline) -> Sequence[int] | None:
     return sorted(line for word in asked.words for line in outline.words.get(word, ())) if asked.here else None
 
 
-def _worth(node: Any, matches: _Matches) -> list[tuple[Rule, Match]]:
+def _asked_of(node: Any, matches: _Matches) -> list[tuple[Rule, Match]]:
     """Those of the match functions that may find something in this node."""
     first, last = node.lineno, node.end_lineno
     found = []

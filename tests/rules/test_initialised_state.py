@@ -81,6 +81,26 @@ def test_memory_that_another_tensor_of_the_module_shares_is_not_written_into() -
     compiles(after, _INPUTS, strict=False, state=False)
 
 
+def trained(text: str, name: str) -> list[list[torch.Tensor]]:
+    """Results, gradients, and at last the state of a model that was run twice: in eager mode, and compiled."""
+    space: dict[str, Any] = {}
+    exec(text, space)
+    results = []
+    for compile_it in (False, True):
+        torch.compiler.reset()
+        model = space[name]()
+        run: Any = torch.compile(model, backend="aot_eager", fullgraph=True) if compile_it else model
+        found = []
+        for seed in (1, 2):
+            x = torch.rand(4, 3, generator=torch.Generator().manual_seed(seed), requires_grad=True)
+            result: torch.Tensor = run(x)
+            total: Any = result.square().sum()
+            total.backward()
+            found += [result.detach(), x.grad, *(each.grad.clone() for each in model.parameters())]
+        results.append([*found, *(each.detach().clone() for each in (*model.parameters(), *model.buffers()))])
+    return results
+
+
 def test_a_second_use_in_one_graph_takes_the_first_values() -> None:
     """The tensor was used, and saved for the gradient, before the branch comes by again."""
     source = _model("not self.done > 0.0", _REPLACED)
@@ -94,23 +114,8 @@ class Twice(nn.Module):
     def forward(self, x: torch.Tensor):
         return self.model(self.model(x) * 2)
 """
-    after, _ = fixed(source)
-    space: dict[str, Any] = {}
-    exec(after, space)
-    results = []
-    for compile_it in (False, True):
-        torch.compiler.reset()
-        model = space["Twice"]()
-        run: Any = torch.compile(model, backend="aot_eager", fullgraph=True) if compile_it else model
-        found = []
-        for seed in (1, 2):
-            x = torch.rand(4, 3, generator=torch.Generator().manual_seed(seed), requires_grad=True)
-            result: torch.Tensor = run(x)
-            total: Any = result.square().sum()
-            total.backward()
-            found += [result.detach(), x.grad, *(each.grad.clone() for each in model.parameters())]
-        results.append(found + [each.detach().clone() for each in model.parameters()])
-    torch.testing.assert_close(results[0], results[1])
+    eager, compiled = trained(fixed(source)[0], "Twice")
+    torch.testing.assert_close(eager, compiled)
 
 
 @pytest.mark.parametrize(
@@ -130,22 +135,8 @@ def test_a_parameter_is_initialised_and_calls_are_counted(body: list[str]) -> No
     )
     after, _ = fixed(source)
     assert "elif not self.done" in after
-    space: dict[str, Any] = {}
-    exec(after, space)
-    results = []
-    for compile_it in (False, True):
-        torch.compiler.reset()
-        model = space["Model"]()
-        run: Any = torch.compile(model, backend="aot_eager", fullgraph=True) if compile_it else model
-        found = []
-        for seed in (1, 2):
-            x = torch.rand(4, 3, generator=torch.Generator().manual_seed(seed), requires_grad=True)
-            result: torch.Tensor = run(x)
-            total: Any = result.square().sum()
-            total.backward()
-            found += [result.detach(), x.grad, *(each.grad.clone() for each in model.parameters())]
-        results.append([*found, *(each.detach().clone() for each in (*model.parameters(), *model.buffers()))])
-    torch.testing.assert_close(results[0], results[1])
+    eager, compiled = trained(after, "Model")
+    torch.testing.assert_close(eager, compiled)
 
 
 def test_data_that_is_replaced_keeps_its_gradient() -> None:

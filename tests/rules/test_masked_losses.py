@@ -66,6 +66,7 @@ def _reasons(body: str) -> list[str]:
         "loss = loss + torch.mean((logits[..., 0] * 2).masked_select(mask))",
         "flat = mask.view(-1)\nloss = self.entropy(logits.view(-1, 5)[flat], labels.view(-1)[flat])",
         "loss_fct = nn.CrossEntropyLoss(reduction='sum')\nkept = labels[mask]\nloss = loss_fct(logits[mask], kept)",
+        "loss_fct = nn.CrossEntropyLoss(ignore_index=self.classes)\nloss = loss_fct(logits[mask], labels[mask])",
     ],
 )
 def test_a_layer_that_computes_a_loss_gets_all_rows(body: str) -> None:
@@ -73,6 +74,14 @@ def test_a_layer_that_computes_a_loss_gets_all_rows(body: str) -> None:
     inputs = [f"{_NAN}, torch.tensor([[False, True, True], [False, False, True]])"]
     behaves(_source(body), after, inputs, scenarios=_GRADIENTS)
     compiles(after, inputs, scenarios=_GRADIENTS)
+
+
+@pytest.mark.parametrize("setting", ["self.classes = 4", "self.classes -= 1", "self = copy(self)"])
+def test_an_ignored_label_that_is_set_in_the_function_is_another_one(setting: str) -> None:
+    made = "loss_fct = nn.CrossEntropyLoss(ignore_index=self.classes)"
+    body = f"{made}\n{setting}\nloss = loss_fct(logits[mask], labels[mask])"
+    assert "is_compiling" not in fixed(_source(body), select=("GM510",))[0]
+    assert "is_compiling" in fixed(_source(body.replace(f"{setting}\n", "")), select=("GM510",))[0]
 
 
 @pytest.mark.parametrize("labels", ["labels[mask]", "labels[mask].clamp(max=4)", "labels[mask].long()"])

@@ -209,6 +209,30 @@ def test_one_path_is_an_unsafe_fix_that_a_setting_asks_for() -> None:
     behaves(source, after, ["torch.ones(2, 4)", "-torch.ones(2, 4)"])
 
 
+def test_one_path_keeps_the_comments_of_the_branch() -> None:
+    branch = "if x.sum() > 3:  # too much\n    # of it\n    x = x.clamp(max=2.0)  # now"
+    after, _ = fixed(model(f"x = torch.relu(x.float())\n{branch}"), one_path=True)
+    lines = after[after.index("# too much") :].splitlines()
+    assert [each.strip() for each in lines[:3]] == [
+        "# too much",
+        "# of it",
+        "x = torch.where(x.sum() > 3, x.clamp(max=2.0), x)  # now",
+    ]
+
+
+LONGEST = f"# {'-' * 110}"  # so the file has lines as long as this one
+
+
+@pytest.mark.parametrize("around", ["1 + ({})", "torch.sin({})"])
+def test_a_choice_inside_of_an_expression_has_both_paths_on_its_line(around: str) -> None:
+    kept = around.format("x if x.sum() > 0 else -x")
+    source = model(f"x = torch.relu(x.float())\n{LONGEST}\nx = {kept}", "x")
+    after, _ = fixed(source)
+    assert "torch.where(x.sum() > 0, x, -x) if torch.compiler.is_compiling() else (x if x.sum() > 0 else -x)" in after
+    behaves(source, after, ["torch.ones(2, 4)", "-torch.ones(2, 4)"])
+    compiles(after, ["torch.ones(2, 4)", "-torch.ones(2, 4)"])
+
+
 def test_one_path_is_not_taken_where_eager_mode_could_tell() -> None:
     after, _ = fixed(model("if x.sum() > 3:\n    x = x.clamp(max=2.0)"), one_path=True)
     assert "is_compiling" in after

@@ -33,11 +33,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from graphmend_codemod.analysis import aliasing, shape_needs, speculation, torch_api
+from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import is_attribute
 from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
-from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import SCALAR, ValueKind
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -373,7 +372,3 @@ def _asked(site: Site, node: ast.expr) -> Iterator[str]:
     parts = [part for part in walk_in_layers(node) if isinstance(part, ast.expr) and dotted(part) is not None]
     if hazards.needs_floating:
         yield from (f"{site.text(each)}.is_floating_point()" for each in parts if site.value(each).is_tensor)
-    for need in shape_needs.in_order(hazards.needs_shapes):
-        if (asked := shape_needs.asked(need, site.place.env, attributes=True)) is None:
-            raise NotProven(f"`{short(node)}` may raise for some shapes where eager mode skips it")
-        yield asked

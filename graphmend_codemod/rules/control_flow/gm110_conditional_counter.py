@@ -160,8 +160,8 @@ class _Skipped:
     def judge(self, node: ast.expr) -> None:
         """NotProven for what may act or raise."""
         found = speculation.judge(self._site.evaluator, node, self.env)
-        if found.impure or found.raises:
-            raise NotProven(found.impure or f"{found.raises} where eager mode skips it")
+        if why := found.where_skipped:
+            raise NotProven(why)
         for need in shape_needs.in_order(found.needs_shapes):
             text = shape_needs.asked(need, self._before)
             if text is None or self._site.scripted or shape_needs.names_in(need) & self._bound:

@@ -68,7 +68,7 @@ class About(enum.Enum):
 
 
 class Diagnostic(NamedTuple):
-    """A match's answer: a message with an edit, or with the condition that failed.
+    """A match's answer: a message with an edit, or with the condition that failed (`declined`).
 
     `safety` overrides the rule's own; `node` moves the finding away from the node that was matched. A fix that
     multiplies work is never safe, whatever `safety` says. `needs_torch` is the torch, as (2, 6), with which a fix would
@@ -85,14 +85,15 @@ class Diagnostic(NamedTuple):
 
 
 Match = Callable[["Site", Any], "Diagnostic | None"]
-
-
+"""Given a site and its node: what is said of it; None for a node that is no break of this kind."""
 Look = Callable[[Any], bool]
+"""Whether a node, by its tree alone, is worth asking a match function for."""
 Lines = Callable[["Outline"], Sequence[int]]
+"""The lines of a function that hold what a match function looks for."""
 
 
 class Asked(NamedTuple):
-    """A match function and when it is worth asking."""
+    """A match function and when it is worth asking: the arguments of `Rule.on`."""
 
     match: Match
     candidate: str = ""
@@ -162,7 +163,7 @@ class Rule:
 
         It is asked only in functions of which the summary says `candidate` (see `FunctionSummary.candidates`), and in
         which at least one of `words` occurs as a name that is read or behind a dot, or as an index that is no constant
-        (`scope.INDEXED`); if `here`, in the node itself. For functions without such words a rule is not even loaded.
+        (`outline.INDEXED`); if `here`, in the node itself. For functions without such words a rule is not even loaded.
         What can be told by a look at the node alone comes in `when`: it costs less than being asked. `lines` tells the
         lines of a function that hold anything worth asking for.
         """

@@ -208,18 +208,8 @@ class SiteText:
             at = node.operand.col_offset
             sign = text[:at].rstrip("( ")
             return f"{sign}{self.broken(text[len(sign) :], deeper)}" if len(sign) == 1 else text
-        inner, outer = "    " * (deeper + 1), "    " * deeper
         if isinstance(node, ast.BinOp):
-            between = text[node.left.end_col_offset : node.right.col_offset]
-            sign = between.strip(" ()")
-            cut = (node.left.end_col_offset or 0) + between.index(sign)
-            left, right = text[:cut].rstrip(), text[cut + len(sign) :].lstrip()
-            sums = (ast.Add, ast.Sub)
-            chain = isinstance(node.op, sums) and isinstance(node.left, ast.BinOp) and isinstance(node.left.op, sums)
-            if bare:
-                return f"{self.broken(left, deeper, bare=chain)}\n{outer}{sign} {self.broken(right, deeper)}"
-            parts = self.broken(left, deeper + 1, bare=chain), self.broken(right, deeper + 1)
-            return f"(\n{inner}{parts[0]}\n{inner}{sign} {parts[1]}\n{outer})"
+            return self._broken_operator(text, node, deeper, bare=bare)
         if isinstance(node, ast.IfExp):
             return _conditional(text, node, deeper, bare=bare)
         if isinstance(node, ast.Call) and not (node.args or node.keywords) and isinstance(node.func, ast.Attribute):
@@ -235,6 +225,20 @@ class SiteText:
         if text[opening : given[0].col_offset].strip() or "(" in text[given[-1].end_col_offset : -1]:
             return text  # brackets of its own around an argument
         return self.call(text[:opening], arguments, deeper=deeper)
+
+    def _broken_operator(self, text: str, node: ast.BinOp, deeper: int, *, bare: bool) -> str:
+        """See `broken`: each operand on a line of its own, and all of a sum at one depth."""
+        inner, outer = "    " * (deeper + 1), "    " * deeper
+        between = text[node.left.end_col_offset : node.right.col_offset]
+        sign = between.strip(" ()")
+        cut = (node.left.end_col_offset or 0) + between.index(sign)
+        left, right = text[:cut].rstrip(), text[cut + len(sign) :].lstrip()
+        sums = (ast.Add, ast.Sub)
+        chain = isinstance(node.op, sums) and isinstance(node.left, ast.BinOp) and isinstance(node.left.op, sums)
+        if bare:
+            return f"{self.broken(left, deeper, bare=chain)}\n{outer}{sign} {self.broken(right, deeper)}"
+        parts = self.broken(left, deeper + 1, bare=chain), self.broken(right, deeper + 1)
+        return f"(\n{inner}{parts[0]}\n{inner}{sign} {parts[1]}\n{outer})"
 
 
 def tuple_of(parts: Iterable[str]) -> str:

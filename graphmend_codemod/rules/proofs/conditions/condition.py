@@ -21,6 +21,7 @@ from graphmend_codemod.rules.proofs.conditions.condition_parts import (
     has_one_element,
     is_registered,
     numbers_compared,
+    unfit,
 )
 from graphmend_codemod.rules.proofs.conditions.repeated_reads import acts
 from graphmend_codemod.rules.proofs.conditions.skipped_operands import asked_earlier, tested, unwrapped, where_skipped
@@ -182,8 +183,7 @@ def _chain(site: Site, node: ast.Compare, env: Env) -> Part:
     several, any_shape, if_skipped, skipped = None, False, list[str](), None
     for left, sign, right in zip(sides, node.ops, sides[1:], strict=False):
         if type(sign) not in OPPOSITES:
-            impure = f"`{speculation.short(node)}` asks for more than order; split it"
-            return Part("", "", "", hazards=Hazards(impure=impure))
+            return unfit(f"`{speculation.short(node)}` asks for more than order; split it")
         text = f"{site.operand(left)} {OPPOSITES[type(sign)][0]} {site.operand(right)}"
         texts.append(f"({text})")
         one = all(site.value(side).is_python or site.value(side).is_single for side in (left, right))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
@@ -12,6 +12,7 @@ from graphmend_codemod.analysis.patterns import is_attribute, item_of
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, INT64, ValueKind
 from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.exact_numbers import Compared, compared, reads_unknown
 from graphmend_codemod.rules.proofs.conditions.random_draws import draws_one
@@ -50,6 +51,11 @@ class Part(NamedTuple):
         return self._replace(text=self.inverse, tight=tight, inverse=self.text)
 
 
+def unfit(reason: str) -> Part:
+    """A part that cannot be written for the device, and why."""
+    return Part("", "", "", hazards=Hazards(impure=reason))
+
+
 def elements_asked(site: Site, node: ast.expr) -> Part | None:
     """`any(t)` and `all(t)`, for which Python asks the truth of each row of a tensor: each has to be one element."""
     if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
@@ -61,8 +67,7 @@ def elements_asked(site: Site, node: ast.expr) -> Part | None:
     sized = _as_large(site, tensor)
     text = site.text(sized)
     if not isinstance(sized, (ast.Name, ast.Attribute)):
-        hazards = Hazards(impure=f"`{speculation.short(tensor)}` is asked for its sizes; assign it to a variable first")
-        return Part("", "", "", hazards=hazards)
+        return unfit(f"`{speculation.short(tensor)}` is asked for its sizes; assign it to a variable first")
     asked = site.operand(tensor) if site.value(tensor).dtype == BOOL else f"({site.operand(tensor)} != 0)"
     asked = f"{asked}.{called.removeprefix('builtins.')}()"
     return Part(asked, asked, f"~{asked}", facts=(f"{text}.dim() > 0", f"{text}.numel() == {text}.shape[0]"))
@@ -106,10 +111,7 @@ def comparison_call(site: Site, node: ast.expr) -> Part | None:
     if name == "equal":
         for argument in tensors:
             if not isinstance(argument, (ast.Name, ast.Attribute)):
-                hazards = Hazards(
-                    impure=f"`{speculation.short(argument)}` would be computed twice; assign it to a variable first"
-                )
-                return Part("", "", "", hazards=hazards)
+                return unfit(f"`{speculation.short(argument)}` would be computed twice; assign it to a variable first")
         left, right = (site.operand(tensor) for tensor in tensors)
         text = f"({left} == {right}).all()"
         return Part(text, text, f"~{text}", facts=(f"{left}.shape == {right}.shape",))
@@ -160,35 +162,15 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
         # Of what is known for a tensor, `number_of` tells.
         unread = [each for each in sides if (inner := item_of(each)) is not None and not site.value(inner).is_tensor]
         reason = reads_unknown(unread[0]) if unread else None
-        return None if reason is None else Part("", "", "", hazards=Hazards(impure=reason))
+        return None if reason is None else unfit(reason)
     flags = [inner for inner in found if inner is not None and not site.value(inner).is_single]
     small = any(isinstance(side, ast.Constant) and side.value in range(128) for side in sides)
     if any(is_registered(site, each) for each in flags) and not small:
         return None  # what a buffer of unknown dtype may not hold exactly
-    for inner, side in zip(found, sides, strict=True):
-        if inner is None and site.value(side).kind is ValueKind.TENSOR and not site.value(side).is_single:
-            read = next(each for each, number in zip(sides, found, strict=True) if number is not None)
-            reason = f"`{speculation.short(read)}` reads a tensor to compare it with another; compare the tensors"
-            return Part("", "", "", hazards=Hazards(impure=reason))
-    facts: list[str] = []
-    texts: list[str] = []
-    # With a tensor a number is compared in the dtype of that.
-    tensors = [
-        side if site.value(side).kind is ValueKind.TENSOR else inner for inner, side in zip(found, sides, strict=True)
-    ]
-    for inner, beside, side, other in zip(found, reversed(tensors), sides, reversed(sides), strict=True):
-        made = compared(site, inner, other, beside) if inner is not None else Compared(site.operand(side))
-        if isinstance(made, str):
-            return Part("", "", "", hazards=Hazards(impure=made))
-        texts.append(made.text)
-        facts += [each for each in made.asked if each not in facts]
-    for inner, side in zip(found, sides, strict=True):
-        fact = whole_number(site, side, inner) if inner is not None else ""
-        if fact is None:
-            impure = f"`{speculation.short(side)}` truncates to an integer, and its dtype is unknown"
-            return Part("", "", "", hazards=Hazards(impure=impure))
-        facts += [fact] if fact else []
-    left, right = texts
+    try:
+        (left, right), facts = _as_compared(site, sides, found)
+    except NotProven as why:
+        return unfit(str(why))
     sign, opposite = OPPOSITES[type(node.ops[0])]
     text = f"{left} {sign} {right}"
     hazards = Hazards(raises=f"`{speculation.short(node)}` compares Python numbers")
@@ -199,6 +181,36 @@ def numbers_compared(site: Site, node: ast.expr) -> Part | None:
         inverse = f"~({text})"  # nan is neither more nor less
     single = tuple(has_one_element(site, flag) for flag in flags if not draws_one(site, flag))
     return Part(text, f"({text})", inverse, hazards=hazards, facts=tuple(facts), any_shape=bool(flags), single=single)
+
+
+def _as_compared(
+    site: Site, sides: tuple[ast.expr, ast.expr], found: Sequence[ast.expr | None]
+) -> tuple[list[str], list[str]]:
+    """Both sides of a comparison on the device, and what has to hold for that; NotProven where they cannot be written.
+
+    `found` are the tensors whose numbers the sides are; None for any other side.
+    """
+    is_tensor = [site.value(side).kind is ValueKind.TENSOR for side in sides]
+    for place, side in enumerate(sides):
+        if found[place] is None and is_tensor[place] and not site.value(side).is_single:
+            read = speculation.short(sides[1 - place])
+            raise NotProven(f"`{read}` reads a tensor to compare it with another; compare the tensors")
+    texts, facts = list[str](), list[str]()
+    for place, (side, inner) in enumerate(zip(sides, found, strict=True)):
+        other = sides[1 - place]
+        # With a tensor a number is compared in the dtype of that.
+        beside = other if is_tensor[1 - place] else found[1 - place]
+        made = compared(site, inner, other, beside) if inner is not None else Compared(site.operand(side))
+        if isinstance(made, str):
+            raise NotProven(made)
+        texts.append(made.text)
+        facts += [each for each in made.asked if each not in facts]
+    for inner, side in zip(found, sides, strict=True):
+        fact = whole_number(site, side, inner) if inner is not None else ""
+        if fact is None:
+            raise NotProven(f"`{speculation.short(side)}` truncates to an integer, and its dtype is unknown")
+        facts += [fact] if fact else []
+    return texts, facts
 
 
 def whole_number(site: Site, side: ast.expr, inner: ast.expr) -> str | None:

@@ -115,8 +115,8 @@ def _computed(site: Site, inner: Site, statement: ast.stmt) -> tuple[list[str] |
     if not isinstance(target, ast.Name) or site.live_after(target.id):
         return None, None
     hazards = inner.judge(statement.value)
-    if hazards.impure or hazards.raises:
-        raise NotProven(hazards.impure or f"{hazards.raises} where eager mode skips it")
+    if why := hazards.where_skipped:
+        raise NotProven(why)
     return [f"{text}.is_floating_point()" for text in sorted(hazards.needs_floating)], target.id
 
 
@@ -197,8 +197,8 @@ def _facts_of_rows(site: Site, inner: Site, write: Write) -> list[str]:
     source = _chosen(write.fill, write.mask)
     assert source is not None
     hazards = inner.judge(source) & inner.judge(write.mask)
-    if hazards.impure or hazards.raises:
-        raise NotProven(hazards.impure or f"{hazards.raises} where eager mode skips it")
+    if why := hazards.where_skipped:
+        raise NotProven(why)
     target, rows, mask = (inner.value(each) for each in (write.target, source, write.mask))
     name, text, asked = (site.operand(each) for each in (write.target, source, write.mask))
     facts = _bool_facts(site, write.mask)
@@ -267,8 +267,8 @@ def facts_of(site: Site, inner: Site, write: Write, base: ast.expr, asked: list[
     """
     target, mask, fill = inner.value(write.target), inner.value(write.mask), inner.value(write.fill)
     hazards = inner.judge(write.fill) & inner.judge(base)
-    if hazards.impure or hazards.raises:
-        raise NotProven(hazards.impure or f"{hazards.raises} where eager mode skips it")
+    if why := hazards.where_skipped:
+        raise NotProven(why)
     if write.form is not WriteForm.COPY and not (fill.is_python or fill.is_single):
         raise NotProven(f"`{site.text(write.fill)}` may have more than one element, as many as the mask selects")
     texts = {id(each): site.operand(each) for each in (write.target, write.mask)}

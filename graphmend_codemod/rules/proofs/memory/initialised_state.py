@@ -207,9 +207,8 @@ class _Branch:
         if self._is_literal(node):
             return self.site.text(node)
         found = speculation.judge(self.site.evaluator, node, self.env)
-        reason = found.impure or found.raises
-        if reason is not None:
-            raise NotProven(f"{reason} where eager mode skips it" if found.impure is None else reason)
+        if why := found.where_skipped:
+            raise NotProven(why)
         for need in shape_needs.in_order(found.needs_shapes):
             if (asked := shape_needs.asked(need, self.site.place.env)) is None:
                 raise NotProven(f"`{speculation.short(node)}` may raise for some shapes where eager mode skips it")

@@ -23,24 +23,39 @@ def changes(name: str, known_in: Iterable[ast.AST], owner: ast.ClassDef, tree: a
     others = foreign(owner, tree)
     for part in _may_change(tree):
         if isinstance(part, ast.Attribute):
-            own = is_attribute(part, "self") and id(part) in others
-            inner = isinstance(part.value, ast.Attribute) and part.value.attr == name
-            if part.attr in _ALL_BUFFERS:
-                yield f"`{short(part)}` exposes all buffers"
-            elif part.attr == name and not isinstance(part.ctx, ast.Load) and id(part) not in known and not own:
-                yield f"`{short(part)}` is assigned again"
-            elif inner and (part.attr == "data" or (part.attr.endswith("_") and part.attr[0] != "_")):
-                yield f"`{short(part)}` changes it in place"
-        elif isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
-            if isinstance(part.value, ast.Attribute) and part.value.attr == name:
-                yield f"`{short(part)}` is assigned"
-        elif isinstance(part, ast.Call) and id(part) not in known | others and last_name(part.func) in _SETS:
-            texts = any(is_literal(each, name) for each in part.args)
-            if texts or not all(isinstance(each, ast.Constant) for each in _named(part)):
-                yield f"`{short(part)}` assigns it again"
+            own = id(part) not in known and not (is_attribute(part, "self") and id(part) in others)
+            why = _by_attribute(part, name, own=own)
+        elif isinstance(part, ast.Subscript):
+            why = "is assigned" if _is_named(part.value, name) and not isinstance(part.ctx, ast.Load) else None
+        else:
+            why = "assigns it again" if id(part) not in known | others and _may_set(part, name) else None
+        if why is not None:
+            yield f"`{short(part)}` {why}"
     for attribute, where, node in _written_by_name(tree):
         if attribute == name and id(where) not in others:
             yield f"`{short(node)}` changes it in place"
+
+
+def _is_named(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == name
+
+
+def _by_attribute(part: ast.Attribute, name: str, *, own: bool) -> str | None:
+    """What an attribute does to the one of this name; `own` where it may be one of the same class."""
+    if part.attr in _ALL_BUFFERS:
+        return "exposes all buffers"
+    if part.attr == name and own and not isinstance(part.ctx, ast.Load):
+        return "is assigned again"
+    in_place = part.attr == "data" or (part.attr.endswith("_") and part.attr[0] != "_")
+    return "changes it in place" if in_place and _is_named(part.value, name) else None
+
+
+def _may_set(part: ast.AST, name: str) -> bool:
+    """True for `setattr(module, name, value)`, also with a name that is computed."""
+    if not isinstance(part, ast.Call) or last_name(part.func) not in _SETS:
+        return False
+    texts = any(is_literal(each, name) for each in part.args)
+    return texts or not all(isinstance(each, ast.Constant) for each in _named(part))
 
 
 @lru_cache(maxsize=2)

@@ -56,33 +56,41 @@ def guessed_at(site: Site, node: ast.expr) -> Untraced | None:
     for number in (word.value for word in node.keywords if word.arg in NUMBERS and not _attends(node)):
         if site.value(number).is_tensor or is_registered(site, number):
             return Untraced(node, f"takes the tensor `{speculation.short(number)}` as a number (device sync)", _NUMBER)
-    if called is not None and called.startswith("torch.distributions.") and _checks(node):
+    name = called or ""
+    if name == "torch._assert":
+        return asserted(site, node)
+    if name in {"builtins.any", "builtins.all"}:
+        return _any_of(site, node)
+    if name in _CASTS or name.startswith("math."):
+        return _cast(site, node, name == "builtins.range")
+    if name.startswith("torch.distributions.") and _checks(node):
         return Untraced(node, "checks the arguments of a distribution", _CHECKS)
-    if called in {"builtins.any", "builtins.all", "torch._assert"}:
-        return asserted(site, node) if called == "torch._assert" else _any_of(site, node)
-    if called in _CASTS or (called or "").startswith("math."):
-        return _cast(site, node, called == "builtins.range")
-    if called is not None and called.startswith("numpy.") and called[6:] in SIZED:
-        tensor = next((each for each in node.args if seems_tensor(site, each)), None)
-        return None if tensor is None else Untraced(node, "uses a tensor as a size (device sync)", _SIZE)
-    compared = _compared_by(site, node, called) or made_of_array(site, node, called) or _computed_with(site, node)
-    if compared is not None:
-        return compared
-    other = switched_off(site, node, called) or held_transform(site, node)
-    if other is not None or (called is not None and not called.startswith("torch.")):
-        return other or copied(site, node, called) or held_recurrent(site, node)
+    if name.startswith("numpy.") and name[6:] in SIZED:
+        sized = any(seems_tensor(site, each) for each in node.args)
+        return Untraced(node, "uses a tensor as a size (device sync)", _SIZE) if sized else None
+    return (
+        _compared_by(site, node, called)
+        or made_of_array(site, node, called)
+        or _computed_with(site, node)
+        or switched_off(site, node, called)
+        or held_transform(site, node)
+        or (_guessed_of_torch(site, node, called) if called is None or name.startswith("torch.") else None)
+        or copied(site, node, called)
+        or held_recurrent(site, node)
+    )
+
+
+def _guessed_of_torch(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """The same for a function of torch, or for a method of what may be a tensor."""
     given = [*sizes(node, called), *(node.args[:2] if called == "torch.randint" else ())]
-    starred = (each for each in given if isinstance(each, ast.Starred))
-    spread = next((each for each in starred if seems_tensor(site, each.value)), None)
-    if spread is not None:
-        return unpacked(node, spread, sure=False)
+    for each in given:
+        if isinstance(each, ast.Starred) and seems_tensor(site, each.value):
+            return unpacked(node, each, sure=False)
     if (length := _length(site, node, given)) is not None:
         return length
     if _is_ctc(site, node.func):
         return Untraced(node, "computes a CTC loss", _CTC)
-    if _repeats(site, node, called):
-        return Untraced(node, "output has a data-dependent shape", _TOTAL)
-    return copied(site, node, called) or held_recurrent(site, node)
+    return Untraced(node, "output has a data-dependent shape", _TOTAL) if _repeats(site, node, called) else None
 
 
 def guessed_size(site: Site, node: ast.expr) -> Untraced | None:

@@ -106,33 +106,40 @@ class _AskedValues:
         return returns
 
     def _look(self, function: Definition, node: ast.AST, names: frozenset[str]) -> None:
-        own = self._is_own(function)
         if isinstance(node, ast.Subscript):
-            starts = [each.lower for each in elements_of(node.slice) if isinstance(each, ast.Slice)]
-            moving = [each for each in starts if each is not None and not isinstance(each, ast.Constant)]
-            if len(moving) > 1 and any(self._carries(function, each, names) for each in moving):
-                self.reason = self.reason or f"`{short(node)}` begins at several numbers, which torch 2.13 cannot trace"
-            if isinstance(node.ctx, ast.Store):
-                self._check_written(function, node, names)
-            indices = [each for each in elements_of(node.slice) if not isinstance(each, ast.Slice)]
-            if len(elements_of(node.slice)) > 1 and any(self._carries(function, each, names) for each in indices):
-                self.reason = self.reason or f"`{short(node)}` has a symbol beside other indices, which Dynamo refuses"
-            asked = not self._is_tensor(function, node.value) and (own or not isinstance(node.slice, ast.Tuple))
-            if asked and any(self._mentions(part, names) for each in indices for part in walk(each)):
-                self._fail(f"`{short(node)}` may look the number up in a list")
+            self._look_at_index(function, node, names)
         elif isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
-                self._check_written(function, node.func.value, names)
-            if last_name(node.func) in _ASKS and any(self._carries(function, each, names) for each in all_given(node)):
-                self._fail(f"`{short(node)}` may ask for the number")
-            searched = isinstance(node.func, ast.Attribute) and node.func.attr in _LOOKS_UP
-            if searched and any(self._carries(function, each, names) for each in node.args[:1]):
-                self._fail(f"`{short(node)}` may look the number up")
-            self._is_handed_back(function, node, names)
+            self._look_at_call(function, node, names)
         elif isinstance(node, ast.Assign):
             self._check_kept(function, node, names)
         elif any(self._decides(function, node, each, names) for each in deciding(node)):
             self._fail(f"a branch or loop of `{function.qualname}` depends on the number")
+
+    def _look_at_index(self, function: Definition, node: ast.Subscript, names: frozenset[str]) -> None:
+        parts = elements_of(node.slice)
+        starts = [each.lower for each in parts if isinstance(each, ast.Slice)]
+        moving = [each for each in starts if each is not None and not isinstance(each, ast.Constant)]
+        if len(moving) > 1 and any(self._carries(function, each, names) for each in moving):
+            self.reason = self.reason or f"`{short(node)}` begins at several numbers, which torch 2.13 cannot trace"
+        if isinstance(node.ctx, ast.Store):
+            self._check_written(function, node, names)
+        indices = [each for each in parts if not isinstance(each, ast.Slice)]
+        if len(parts) > 1 and any(self._carries(function, each, names) for each in indices):
+            self.reason = self.reason or f"`{short(node)}` has a symbol beside other indices, which Dynamo refuses"
+        plain = self._is_own(function) or not isinstance(node.slice, ast.Tuple)
+        mentioned = plain and any(self._mentions(part, names) for each in indices for part in walk(each))
+        if mentioned and not self._is_tensor(function, node.value):
+            self._fail(f"`{short(node)}` may look the number up in a list")
+
+    def _look_at_call(self, function: Definition, node: ast.Call, names: frozenset[str]) -> None:
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if method.endswith("_"):
+            self._check_written(function, node.func.value, names)  # type: ignore[attr-defined]
+        if last_name(node.func) in _ASKS and any(self._carries(function, each, names) for each in all_given(node)):
+            self._fail(f"`{short(node)}` may ask for the number")
+        if method in _LOOKS_UP and any(self._carries(function, each, names) for each in node.args[:1]):
+            self._fail(f"`{short(node)}` may look the number up")
+        self._is_handed_back(function, node, names)
 
     def _check_kept(self, function: Definition, node: ast.Assign, names: frozenset[str]) -> None:
         kept = [each for target in node.targets for each in elements_of(target) if isinstance(each, ast.Attribute)]
