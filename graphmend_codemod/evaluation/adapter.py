@@ -43,7 +43,7 @@ _OPERATOR = re.compile(r"\.library\.(custom_op|define)\(")
 
 
 class Evaluating:
-    """A `port.Judge` that remembers what it measured, and every change that it sent back."""
+    """A `port.ModelMeasurer` that remembers what it measured, and every change that it sent back."""
 
     def __init__(self, trees: Trees, wanted: Wanted, progress: Callable[[str], None]) -> None:
         self._trees = trees
@@ -81,7 +81,7 @@ class Evaluating:
         self._load = machine.load_average()
 
     def verdict(self, sites: Sites, changed: Sequence[str]) -> Measured:
-        """See `port.Judge.verdict`; paths are relative to the trees."""
+        """See `port.ModelMeasurer.verdict`; paths are relative to the trees."""
         found = {finding.path for finding, _ in sites.left} if self._wanted.rounds else set()
         gathered = self._gather(sorted({*changed, *found}))
         self._names = {names.shown(model.name): model.name for model in gathered.models}
@@ -115,11 +115,11 @@ class Evaluating:
         )
 
     def record(self, models: Sequence[str], changed: Sequence[str]) -> tuple[RecordedModel, ...]:
-        """See `port.Judge.record`."""
+        """See `port.ModelMeasurer.record`."""
         return self._recorder.record({shown: self._names.get(shown, shown) for shown in models}, changed)
 
     def finish(self, measured: Measured) -> Measured:
-        """See `port.Judge.finish`."""
+        """See `port.ModelMeasurer.finish`."""
         evaluation = measured.evaluation
         if evaluation is None:
             return measured

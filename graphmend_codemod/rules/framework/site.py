@@ -73,7 +73,7 @@ def is_scripted(text: str) -> bool:
 
 
 class Site(SiteText):
-    """A node in a function that Dynamo reaches. `place` is the statement that holds it."""
+    """A node in a function that Dynamo reaches. `place` is its statement, with what names hold before it."""
 
     def __init__(
         self,

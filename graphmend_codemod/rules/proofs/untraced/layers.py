@@ -159,20 +159,12 @@ def _attribute_of(site: Site, function: ast.expr) -> ast.Attribute | None:
     own = site.evaluator.scope.self_name
     if isinstance(function, ast.Name):
         loops = [each for each in walk_scope(site.evaluator.scope.node) if isinstance(each, ast.For)]
-        bound = (each for loop in loops for each in _iterated(site, loop) if each[0] == function.id)
-        iterated = next(bound, None)
-        function = iterated[1] if iterated is not None else function
+        pairs = (pair for loop in loops for pair in in_step(loop.target, loop.iter, site.resolve))
+        function = next((iterated for target, iterated in pairs if is_name(target, function.id)), function)
     while isinstance(function, ast.Subscript):
         function = function.value
     attribute = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
     return function if attribute and function.value.id == own else None  # type: ignore[attr-defined,return-value]
-
-
-def _iterated(site: Site, loop: ast.For) -> Iterator[tuple[str, ast.expr]]:
-    """The names that a loop binds, with what each of them iterates over."""
-    for target, iterated in in_step(loop.target, loop.iter, site.resolve):
-        if isinstance(target, ast.Name):
-            yield target.id, iterated
 
 
 def _inherits_recurrent(site: Site, qualified: str, depth: int = 0) -> bool:

@@ -381,8 +381,7 @@ class _Region(NumberTexts):
         for part in walk(node):
             if id(part) in whole or not isinstance(part, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
                 continue
-            buffer = isinstance(part, ast.Subscript) and is_registered(there, part.value)
-            if not buffer and not self._is_part_of_element(there, node, part):
+            if not self._is_part_of_element(there, node, part):
                 if is_name(part, there.evaluator.scope.self_name):
                     continue
                 if self.of_python(there, part) is None:

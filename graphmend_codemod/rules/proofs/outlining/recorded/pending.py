@@ -267,10 +267,8 @@ def _inner_parameters(function: Definition) -> Iterator[str]:
             yield from parameter_names(part)
 
 
-def _demand_no_change(
-    memory: ModuleMemory, function: Definition, name: str, without: range, numbers: Collection[str] | None = None
-) -> None:
-    for part in _changing(memory, function, name, numbers):
+def _demand_no_change(memory: ModuleMemory, function: Definition, name: str, without: range) -> None:
+    for part in _changing(memory, function, name):
         if getattr(part, "lineno", 0) not in without:
             raise NotProven(_would_change(part, name))
 
