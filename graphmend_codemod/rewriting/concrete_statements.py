@@ -34,7 +34,7 @@ class Differs(Exception):
 
 
 class Touched(NamedTuple):
-    """Lines of the old text that an edit replaces; `empty` if it inserts before the first. `beside`: see `Form`."""
+    """Lines of the old text that an edit replaces; `empty` if it inserts before the first. `beside`: see `EditForm`."""
 
     first: int
     last: int

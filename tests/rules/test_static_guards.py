@@ -182,3 +182,21 @@ def test_a_container_of_tensors_is_asserted_by_its_truth() -> None:
 def test_what_may_be_no_container_is_asserted_as_it_is(line: str) -> None:
     source = _PARTS.replace('assert others, "no others"', line).replace("        assert parts\n", "")
     assert "bool(" not in fixed(source)[0]
+
+
+@pytest.mark.parametrize("sizes", ["[[4, 2], [2, 2]]", "[4, 6]", "[[[4], [2]], [[2], [2]]]"])
+@pytest.mark.parametrize("total", ["shapes.sum()", "torch.sum(shapes)"])
+def test_the_sum_of_a_list_of_any_depth_is_asked_of_the_tensor(total: str, sizes: str) -> None:
+    source = _MODEL.replace("        ...\n", "").replace("(shapes[:, 0] * shapes[:, 1]).sum()", total)
+    source = source.replace("from elsewhere import adjust\n", "")
+    after, _ = fixed(source)
+    behaves(source, after, [f"torch.ones(10), {sizes}"], scenarios=(Scenario(gradients="off"),))
+    compiles(after, [f"torch.ones(10), {sizes}"], scenarios=(Scenario(gradients="off"),))
+
+
+def test_a_product_of_columns_is_summed_by_a_function_of_torch_as_well() -> None:
+    source = _MODEL.replace("        ...\n", "").replace("from elsewhere import adjust\n", "")
+    source = source.replace("(shapes[:, 0] * shapes[:, 1]).sum()", "torch.sum(shapes[:, 0] * shapes[:, 1])")
+    after, _ = fixed(source)
+    assert "sum(int(row[0]) * int(row[1]) for row in sizes)" in after
+    compiles(after, ["torch.ones(10), [[2, 2], [2, 3]]"], scenarios=(Scenario(gradients="off"),))

@@ -115,20 +115,20 @@ def _edit(site: Site, operand: ast.expr, static: str) -> Edit:
 
 
 def _from_list(site: Site, node: ast.expr) -> tuple[str, str] | None:
-    """The tensor and a template for the Python expression with its list as `{}`."""
+    """The tensor and a template for the Python expression with its list as `{}`: `(t[:, 0] * t[:, 1]).sum()`.
+
+    Of `t.sum()` the tensor may be made of rows, or of rows of rows, which a list does not add up as one.
+    """
     total = _summed(site, node)
-    if total is None:
+    if not isinstance(total, ast.BinOp) or not isinstance(total.op, ast.Mult):
         return None
-    if isinstance(total, ast.Name) and _is_built(site, total):
-        return total.id, "sum({})" if total.id in site.flow.lists else "sum(int(number) for number in {})"
-    if isinstance(total, ast.BinOp) and isinstance(total.op, ast.Mult):
-        left, right = _column(total.left), _column(total.right)
-        if left and right and left[0].id == right[0].id and _is_built(site, left[0]):
-            numbers = [f"row[{each[1]}]" for each in (left, right)]
-            if left[0].id not in site.flow.lists:
-                numbers = [f"int({each})" for each in numbers]
-            return left[0].id, f"sum({' * '.join(numbers)} for row in {{}})"
-    return None
+    left, right = _column(total.left), _column(total.right)
+    if not left or not right or left[0].id != right[0].id or not _is_built(site, left[0]):
+        return None
+    numbers = [f"row[{each[1]}]" for each in (left, right)]
+    if left[0].id not in site.flow.lists:
+        numbers = [f"int({each})" for each in numbers]
+    return left[0].id, f"sum({' * '.join(numbers)} for row in {{}})"
 
 
 def _summed(site: Site, node: ast.expr) -> ast.expr | None:

@@ -109,20 +109,18 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Diagnostic | None:
         edit = not_read(site, node)
     except NotProven as unsure:
         found = found or Diagnostic(f"{_READS_BACK}: `{speculation.short(node.value)}`", declined=str(unsure))
-    computed = _computed_with(site, node) if edit is None else None
+    computed = computed_with(site, node) if edit is None else None
     if computed is not None:
         return computed
     return found if edit is None else Diagnostic(f"{_READS_BACK}: `{speculation.short(node.value)}`", edit=edit)
 
 
 @rule.on(ast.For, words=("item", "int", "float"), here=True)
-def numbers_in_a_loop(site: Site, node: ast.For) -> Diagnostic | None:
-    """`for i in range(bins): n = mask.sum().item(); if n > 0: ...`."""
-    return _computed_with(site, node)
+def computed_with(site: Site, node: ast.Assign | ast.For) -> Diagnostic | None:
+    """Numbers that are computed with and tested, in all statements that use them; None where that cannot be.
 
-
-def _computed_with(site: Site, node: ast.Assign | ast.For) -> Diagnostic | None:
-    """Numbers that are computed with and tested, in all statements that use them; None where that cannot be."""
+    `for i in range(bins): n = mask.sum().item(); if n > 0: ...`.
+    """
     from graphmend_codemod.rules.proofs.numbers.kept.kept_numbers import kept_numbers  # a commit hook waits for it
 
     if site.torch is None or site.place.in_try:

@@ -62,9 +62,18 @@ _TENSOR = re.compile(r"\.\s*(?:as_)?tensor\(")
 
 
 @rule.on(*_STATEMENTS, ast.For, words=_MAKERS)
-def read_here(site: Site, node: ast.stmt) -> Diagnostic | None:
+def read(site: Site, node: ast.stmt) -> Diagnostic | None:
     """`n = lengths.max().item()` where `lengths = torch.tensor([len(x) for x in xs])`."""
-    return _read(site, node)
+    if not _may_read(site, node):
+        return None
+    from graphmend_codemod.rules.proofs.numbers.integers.number_edits import read_numbers  # a commit hook waits for it
+
+    found = read_numbers(site, node)
+    if found is not None or isinstance(node, ast.For):
+        return found
+    from graphmend_codemod.rules.proofs.numbers.integers.float_reads import read_as_float
+
+    return read_as_float(site, node)
 
 
 @rule.on(*_STATEMENTS, ast.For, candidate="list")
@@ -73,13 +82,13 @@ def read_elsewhere(site: Site, node: ast.stmt) -> Diagnostic | None:
 
     And `for height, width in shapes:` in a function that is given `shapes` and the list that it was built from.
     """
-    return _read(site, node) if site.evaluator.scope.outline.words.keys().isdisjoint(_MAKERS) else None
+    return read(site, node) if site.evaluator.scope.outline.words.keys().isdisjoint(_MAKERS) else None
 
 
 @rule.on(*_STATEMENTS, words=("arange", "full", "zeros", "ones", "empty"), here=True)
 def read_of_ends(site: Site, node: ast.stmt) -> Diagnostic | None:
     """`torch.arange(positions[-1] + 1)` where `positions = torch.arange(n)`."""
-    return _read(site, node) if _reads_end(site.source.text) else None
+    return read(site, node) if _reads_end(site.source.text) else None
 
 
 @rule.on(ast.Assign, words=("arange",), here=True)
@@ -100,19 +109,6 @@ def _reads_end(text: str) -> bool:
 @lru_cache(maxsize=4)
 def _asks(text: str) -> bool:
     return ELEMENT_TESTED.search(text) is not None
-
-
-def _read(site: Site, node: ast.stmt) -> Diagnostic | None:
-    if not _may_read(site, node):
-        return None
-    from graphmend_codemod.rules.proofs.numbers.integers.number_edits import read_numbers  # a commit hook waits for it
-
-    found = read_numbers(site, node)
-    if found is not None or isinstance(node, ast.For):
-        return found
-    from graphmend_codemod.rules.proofs.numbers.integers.float_reads import read_as_float
-
-    return read_as_float(site, node)
 
 
 def _may_read(site: Site, node: ast.stmt) -> bool:
