@@ -109,6 +109,14 @@ def test_a_method_that_does_more_than_compute_is_not_called(body: str, told: str
     assert any(told in (each.declined or "") for each in result.remaining), result.remaining
 
 
+@pytest.mark.parametrize("first", ["self.longest is not None", "self.factor > 0"])
+def test_a_later_condition_is_not_asked_where_an_earlier_one_does_not_hold(first: str) -> None:
+    source = growing().replace("if length > self.longest:", f"if {first} and length > self.longest:")
+    after, result = fixed(source)
+    assert "outgrown" not in after
+    assert any("nest them" in (each.declined or "") for each in result.remaining), result.remaining
+
+
 def test_a_method_that_a_subclass_replaces_is_not_called(tmp_path: Path) -> None:
     method = "    def scaled(self, length):\n        raise ValueError(length)\n"
     other = f"import model\n\n\nclass Other(model.Model):\n{method}"

@@ -92,9 +92,9 @@ def _condition(site: Site, test: ast.expr, own: str) -> str:
                 raise NotProven(
                     f"`{speculation.short(side)}` may have more than one element; reduce it with `.any()` or `.all()`"
                 )
-    if len(conjuncts) == 1:
-        return site.text(test)
-    return " & ".join(f"({site.text(part)})" for part in conjuncts)
+    if len(conjuncts) > 1:  # the second may raise where the first does not hold
+        raise NotProven(f"`{speculation.short(test)}` asks several conditions; nest them: `if ...:` around `if ...:`")
+    return site.text(test)
 
 
 def _statement(site: Site, statement: ast.stmt, own: str, branch: _Branch) -> None:
