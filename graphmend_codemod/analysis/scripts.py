@@ -1,4 +1,4 @@
-"""What TorchScript cannot compile, by the syntax alone: a function with such code is not given to it.
+"""Which files TorchScript compiles, and what it refuses by the syntax alone: such functions are not given to it.
 
 From `torch/jit/frontend.py` of torch 2.13, which parses a whole function before anything is known of its values.
 """
@@ -6,15 +6,24 @@ From `torch/jit/frontend.py` of torch 2.13, which parses a whole function before
 from __future__ import annotations
 
 import ast
+import re
+from functools import lru_cache
 
 from graphmend_codemod.analysis.scope import FunctionNode, walk
 
+_SCRIPTS = r"jit\.(?:(?:is_scripting|export|unused|ignore|annotate|annotations|_?script_if_tracing)\b|script\()"
 _REFUSED = (
     *(ast.Lambda, ast.NamedExpr, ast.Set, ast.SetComp, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal),
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Try, ast.Match),
     *(ast.AsyncFor, ast.AsyncWith),
 )
 _COMPREHENSIONS = (ast.ListComp, ast.DictComp, ast.GeneratorExp)
+
+
+@lru_cache(maxsize=4)
+def is_scripted(text: str) -> bool:
+    """True for a file whose code is written for TorchScript as well, which compiles less Python than runs."""
+    return re.search(_SCRIPTS, text) is not None
 
 
 def is_refused(function: FunctionNode) -> bool:

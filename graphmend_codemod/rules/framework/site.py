@@ -36,7 +36,6 @@ _BINDS = (
     ("globals()[", r"\bglobals\(\)\[[\"']NAME[\"']\]"),
 )
 """What stands in any text that binds a name again, and the pattern, which takes far longer to look for."""
-_SCRIPTS = r"jit\.(?:(?:is_scripting|export|unused|ignore|annotate|annotations|_?script_if_tracing)\b|script\()"
 
 
 @lru_cache(maxsize=8)
@@ -64,12 +63,6 @@ def _is_bound_again(text: str, name: str) -> bool:
 
 _LEFT_TO_PYTHON = frozenset({"torch.jit.ignore", "torch.jit.unused"})
 """Decorators of methods that TorchScript does not compile."""
-
-
-@lru_cache(maxsize=4)
-def is_scripted(text: str) -> bool:
-    """True for a file whose code is written for TorchScript as well, which compiles less Python than runs."""
-    return re.search(_SCRIPTS, text) is not None
 
 
 class Site(SiteText):
@@ -337,7 +330,7 @@ class Site(SiteText):
         left = any(self.resolve_global(each) in _LEFT_TO_PYTHON for each in scope.node.decorator_list)
         if left or scripts.is_refused(scope.node):
             return False
-        if is_scripted(self.source.text):
+        if scripts.is_scripted(self.source.text):
             return True
         return scope.index.is_scripted(self.summary.path, self.function, scope.node.lineno)
 
