@@ -84,6 +84,15 @@ def test_what_dynamo_traces_is_left_alone(statement: str) -> None:
     noop(_MODEL.format(statement=statement), select=("GM603",))
 
 
+def test_of_a_list_of_strings_dynamo_computes_the_key() -> None:
+    method = "return x\n\n    def text(self, names: {kind}):\n        return max(names, key=len)"
+    for kind, left_alone in (("list[str]", True), ("list[int]", False), ("dict[str, int]", False)):
+        source = _MODEL.format(statement="x = x * len(self.text(['a', 'bc']))").replace(
+            "return x", method.format(kind=kind)
+        )
+        assert (fixed(source, select=("GM603",))[0] == source) is left_alone
+
+
 def test_of_no_values_the_helper_says_what_python_says() -> None:
     after, _ = fixed(_MODEL.format(statement="x = x * min(self.none, key=len)"), select=("GM603",))
     names: dict[str, Any] = {}

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.patterns import has_stars, is_none
+from graphmend_codemod.analysis.patterns import elements_of, has_stars, is_none
+from graphmend_codemod.analysis.scope import parameters
 from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -46,9 +47,21 @@ def ranked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
 
 
 def _is_of_constants(site: Site, call: ast.Call) -> bool:
-    """True for what Dynamo computes: of numbers and strings that are written out, and of a range."""
+    """True for what Dynamo computes: of numbers and strings that are written out, of a range, and of a list of strings.
+
+    Sizes may be symbols, which it does not compute with, so a list of integers may be none.
+    """
     values = call.args[0] if len(call.args) == 1 else ast.Tuple(call.args)
     if isinstance(values, ast.Call):
         return site.resolve(values.func) == "builtins.range"
+    if isinstance(values, ast.Name):
+        return _holds_strings(site, values.id)
     listed = isinstance(values, (ast.List, ast.Tuple, ast.Set))
     return listed and all(isinstance(part, (ast.Constant, ast.UnaryOp)) for part in values.elts)  # type: ignore[attr-defined]
+
+
+def _holds_strings(site: Site, name: str) -> bool:
+    """True for a parameter that is annotated as `list[str]`."""
+    kinds = [each.annotation for each in parameters(site.evaluator.scope.node) if each.arg == name]
+    listed = [elements_of(each.slice) for each in kinds if isinstance(each, ast.Subscript)]
+    return any(len(parts) == 1 and site.resolve(parts[0]) == "builtins.str" for parts in listed)
