@@ -122,14 +122,19 @@ def offered(index: ProjectIndex, modules: Iterable[Module]) -> Iterator[Step]:
 
 
 def _uncalled(index: ProjectIndex, modules: Iterable[Module], names: Iterable[str]) -> Iterator[Step]:
-    """The functions of a package that take tensors and that nothing in it names: they are there for others to call."""
+    """The functions of a package that take tensors and that nothing in it names: they are there for others to call.
+
+    What its tests, examples and scripts call is there for others, too.
+    """
     packages = {name for name in names if (top := index.module(name)) is not None and top.summary.package}
-    inside = [module for module in modules if module.summary.name.partition(".")[0] in packages]
+    inside = [
+        module
+        for module in modules
+        if module.summary.name.partition(".")[0] in packages and _ASIDE.isdisjoint(module.summary.name.split("."))
+    ]
     used = {_last(ref) for module in inside for each in module.summary.functions for ref in each.refs}
     used |= {_last(name) for module in inside for each in module.summary.functions for name in each.decorators}
     for module in inside:
-        if not _ASIDE.isdisjoint(module.summary.name.split(".")):
-            continue
         for function in module.summary.functions:
             here = TENSORS in function.returned and not function.owner and not function.decorators
             if here and function.name not in used and not function.name.startswith("_"):

@@ -70,3 +70,15 @@ def test_a_cached_answer_ends_where_another_file_compiles_the_caller(tmp_path: P
     write(tmp_path, {"lib/reader.py": caller})
     found = {each.function: each for each in api.check([tmp_path], settings).findings}
     assert found["load"].edit is not None
+
+
+def test_what_only_tests_and_examples_call_is_there_for_others(tmp_path: Path) -> None:
+    kept = "import torch\n\n\ndef keep(x: torch.Tensor):\n    return x[x > 0]\n"
+    call = "import torch\nfrom lib.ops import keep\n\n\ndef {}():\n    return keep(torch.ones(2))\n"
+    write(tmp_path, {"lib/__init__.py": "", "lib/ops.py": kept})
+    for name in ("tests", "examples"):
+        write(tmp_path, {f"{name}/__init__.py": "", f"{name}/some.py": call.format("test_keep")})
+    found = api.check([tmp_path], Settings(tmp_path), cache=False).findings
+    assert {each.function for each in found} == {"keep"}
+    write(tmp_path, {"lib/load.py": call.format("_load")})
+    assert not api.check([tmp_path], Settings(tmp_path), cache=False).findings
