@@ -184,13 +184,17 @@ def known_codes() -> Collection[str]:
 
 def projects(args: argparse.Namespace) -> list[tuple[Settings, list[Path]]]:
     """PATHS, or the current folder, by the settings that hold for them: a commit may touch several projects."""
+    from graphmend_codemod.core.discovery import own_project
+
     groups: dict[Settings, list[Path]] = {}
     known: dict[Path, Settings] = {}
     for path in [Path(path) for path in args.paths] or [Path()]:
-        start = path if os.path.isdir(path) else path.parent
+        is_folder = os.path.isdir(path)
+        start = path if is_folder else path.parent
         if start not in known:
             known[start] = settings_from(args, start)
-        groups.setdefault(known[start], []).append(path)
+        settings = own_project(known[start], path) if is_folder else known[start]
+        groups.setdefault(settings, []).append(path)
     return list(groups.items())
 
 

@@ -53,6 +53,22 @@ class Discovered(NamedTuple):
     foreign: int = 0
 
 
+def own_project(settings: Settings, folder: Path) -> Settings:
+    """The settings with the folder as the project, or the one above it, where it stands in a vendored or build folder.
+
+    Who names `.venv/lib/.../site-packages/package` wants that package: it is a project of its own, of which the
+    one around it knows nothing. A vendored folder itself, and what the settings include, stay parts of that.
+    """
+    root = os.path.abspath(settings.root)
+    relative = relative_path(os.path.abspath(folder), root)
+    wanted = Filter(settings.exclude, settings.include, root)
+    parts = relative.split("/")
+    vendored = [count for count in range(1, len(parts)) if wanted.names_foreign(parts[:count])]
+    if not vendored or wanted.names_foreign(parts) or not wanted.is_foreign(f"{relative}/_"):
+        return settings
+    return settings._replace(root=Path(root, *parts[: vendored[-1] + 1]))
+
+
 class Filter:
     """Which relative paths the settings and the usual vendored folders leave in.
 
@@ -92,6 +108,10 @@ class Filter:
             return True
         built = [count for count, part in enumerate(parts[:-1], 1) if part in _BUILT]
         return any(not self._is_package("/".join(parts[:count])) for count in built)
+
+    def names_foreign(self, parts: Sequence[str]) -> bool:
+        """True for the path of a folder that is called as vendored and build folders are."""
+        return parts[-1] in _VENDORED or (parts[-1] in _BUILT and not self._is_package("/".join(parts)))
 
     def _is_package(self, folder: str) -> bool:
         if folder not in self._packages:
@@ -197,13 +217,20 @@ def _below(folder: str, root: str, vendored: bool) -> Iterator[str]:
 def _from_git(folder: str) -> list[str] | None:
     """Python files below `folder` that git tracks or would not ignore; None where git has no answer.
 
-    Submodules are not entered.
+    It has none for a folder that it ignores as a whole. Submodules are not entered.
     """
-    return git_lists(folder, "--cached", "--others", "--exclude-standard", "--", "*.py", "*.ipynb")
+    found = git_lists(folder, "--cached", "--others", "--exclude-standard", "--", "*.py", "*.ipynb")
+    return None if found == [] and _git(folder, "check-ignore", "-q", ".") is not None else found
 
 
 def git_lists(folder: str, *options: str) -> list[str] | None:
-    """What `git ls-files` with these options lists in `folder`, sorted; None where git has no answer.
+    """What `git ls-files` with these options lists in `folder`, sorted; None where git has no answer."""
+    listed = _git(folder, "ls-files", "-z", *options)
+    return None if listed is None else sorted({os.fsdecode(name) for name in listed.split(b"\0") if name})
+
+
+def _git(folder: str, *arguments: str) -> bytes | None:
+    """What git prints in `folder`; None where it fails, and where no repository is around the folder.
 
     Git runs without the environment of a hook, which names another index.
     """
@@ -211,17 +238,15 @@ def git_lists(folder: str, *options: str) -> list[str] | None:
         return None
     import subprocess
 
-    command = ["git", "-c", "core.fsmonitor=false", "ls-files", "-z", *options]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     # A partial clone may lack what a sparse index names; what fetches it may be a command of the repository's settings.
     environment["GIT_ALLOW_PROTOCOL"] = "none"
+    command = ["git", "-c", "core.fsmonitor=false", *arguments]
     try:
-        listed = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
+        found = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
     except OSError:
         return None
-    if listed.returncode != 0:
-        return None
-    return sorted({os.fsdecode(name) for name in listed.stdout.split(b"\0") if name})
+    return found.stdout if found.returncode == 0 else None
 
 
 def _has_repository(folder: str) -> bool:

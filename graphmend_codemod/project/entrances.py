@@ -126,19 +126,25 @@ def _uncalled(index: ProjectIndex, modules: Iterable[Module], names: Iterable[st
 
     What its tests, examples and scripts call is there for others, too.
     """
-    packages = {name for name in names if (top := index.module(name)) is not None and top.summary.package}
-    inside = [
-        module
-        for module in modules
-        if module.summary.name.partition(".")[0] in packages and _ASIDE.isdisjoint(module.summary.name.split("."))
-    ]
-    used = {_last(ref) for module in inside for each in module.summary.functions for ref in each.refs}
-    used |= {_last(name) for module in inside for each in module.summary.functions for name in each.decorators}
-    for module in inside:
-        for function in module.summary.functions:
-            here = TENSORS in function.returned and not function.owner and not function.decorators
-            if here and function.name not in used and not function.name.startswith("_"):
-                yield Step(module, function, None, f"{function.name}, which nothing in {module.summary.name} calls")
+    for name in sorted(names):
+        if (top := index.module(name)) is None or not top.summary.package:
+            continue
+        inside = [each for each in modules if _is_part(each.summary.name.split("."), name)]
+        used = {_last(ref) for module in inside for each in module.summary.functions for ref in each.refs}
+        used |= {_last(mark) for module in inside for each in module.summary.functions for mark in each.decorators}
+        for module in inside:
+            yield from _not_called(module, used)
+
+
+def _is_part(path: list[str], package: str) -> bool:
+    return path[0] == package and _ASIDE.isdisjoint(path)
+
+
+def _not_called(module: Module, used: set[str]) -> Iterator[Step]:
+    for function in module.summary.functions:
+        here = TENSORS in function.returned and not function.owner and not function.decorators
+        if here and function.name not in used and not function.name.startswith("_"):
+            yield Step(module, function, None, f"{function.name}, which nothing in {module.summary.name} calls")
 
 
 def _last(spelled: str) -> str:

@@ -231,7 +231,8 @@ class Search:
         """Reach a method by its name alone where one class of the project and its subclasses are all that have it."""
         _, _, method = spelled.rpartition(".")
         if method not in _OF_PYTHON and method not in families.OF_MODULES:
-            for owner in self._subclasses.one_family(method, called=ref.endswith("()")):
+            package = step.module.summary.name.partition(".")[0]
+            for owner in self._subclasses.one_family(method, package, called=ref.endswith("()")):
                 self._method(owner, method, step.via)
 
     def _named(self, step: Step, spelled: str, ref: str) -> None:

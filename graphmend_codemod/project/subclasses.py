@@ -47,12 +47,14 @@ class Subclasses:
         """All classes that define a method of this name themselves, in order."""
         return self._definers.get(name, ())
 
-    def one_family(self, name: str, *, called: bool) -> Sequence[str]:
+    def one_family(self, name: str, package: str, *, called: bool) -> Sequence[str]:
         """The class to look a method up in by its name alone, where that and its subclasses are all that define it.
 
-        What is read and not called is a property; those that classes with a common ancestor define are all named.
+        Where classes of the caller's top-level `package` define it, those of other packages do not matter. What is read
+        and not called is a property; those that classes with a common ancestor define are all named.
         """
         definers = self.definers(name)
+        definers = [each for each in definers if each.partition(".")[0] == package] or definers
         if not definers:
             return ()
         lines = [self._index.linear(each) for each in definers]

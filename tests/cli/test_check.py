@@ -206,3 +206,19 @@ def test_a_change_is_checked_again_while_watching(project: Path) -> None:
         child.send_signal(signal.SIGINT)
         _, err = child.communicate(timeout=20)
     assert (child.returncode, err) == (130, "graphmend: interrupted\n")
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_package_in_an_environment_is_checked_where_it_is_named(
+    ignored: bool, project: Path, capsys: Captured
+) -> None:
+    package = project / ".venv" / "lib" / "site-packages" / "package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (project / "model.py").rename(package / "model.py")
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    (project / ".gitignore").write_text(".venv\n" if ignored else "")
+    main(["check", "-q"])
+    assert capsys.readouterr().out == ""
+    main(["check", str(package)])
+    assert ".venv/lib/site-packages/package/model.py:10:9: GM201 [*]" in capsys.readouterr().out

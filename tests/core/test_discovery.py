@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod.core.discovery import can_matter, discover, is_generated
+from graphmend_codemod.core.discovery import can_matter, discover, is_generated, own_project
 from graphmend_codemod.core.settings import Settings
 
 
@@ -233,3 +233,24 @@ def test_the_look_at_the_bytes(text: bytes, matters: bool) -> None:
 )
 def test_generated_files_are_told_by_their_first_lines(text: bytes, generated: bool) -> None:
     assert is_generated(text) is generated
+
+
+VENDORED = ["vendor", "third_party", "pkg/_vendor", ".venv/lib/site-packages", "node_modules", "build"]
+
+
+@pytest.mark.parametrize("folder", VENDORED)
+def test_a_folder_in_a_vendored_one_is_a_project_of_its_own(repository: Path, folder: str) -> None:
+    write(repository, ["a.py", f"{folder}/p/b.py", f"{folder}/p/q/c.py", f"{folder}/d.py"])
+    settings = Settings(root=repository, exclude=("b.py",))
+    for named in ("p", "p/q"):
+        assert own_project(settings, repository / folder / named) == settings._replace(root=repository / folder / "p")
+    for named in (".", folder, folder.partition("/")[0]):
+        assert own_project(settings, repository / named) == settings
+    included = settings._replace(include=(f"{folder}/p",))
+    assert own_project(included, repository / folder / "p" / "q") == included
+
+
+def test_the_innermost_vendored_folder_counts(tmp_path: Path) -> None:
+    write(tmp_path, ["vendor/p/_vendor/q/a.py"])
+    settings = own_project(Settings(root=tmp_path), tmp_path / "vendor/p/_vendor/q")
+    assert settings.root == tmp_path / "vendor/p/_vendor/q"

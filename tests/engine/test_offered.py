@@ -82,3 +82,37 @@ def test_what_only_tests_and_examples_call_is_there_for_others(tmp_path: Path) -
     assert {each.function for each in found} == {"keep"}
     write(tmp_path, {"lib/load.py": call.format("_load")})
     assert not api.check([tmp_path], Settings(tmp_path), cache=False).findings
+
+
+def test_packages_beside_each_other_say_nothing_of_one_another(tmp_path: Path) -> None:
+    """A name that another package calls, or a method that its classes have too, may be anything of that."""
+    kept = """
+        import torch
+        from torch import nn
+
+        def keep(x: torch.Tensor):
+            return x[x > 0]
+
+        class Scale:
+            def inverse(self, x: torch.Tensor):
+                return x[x < 0]
+
+        class Model(nn.Module):
+            def __init__(self, scale):
+                super().__init__()
+                self.scale = scale
+
+            def forward(self, x):
+                return self.scale.inverse(x)
+    """
+    other = """
+        class Other:
+            def inverse(self, x):
+                return x
+
+            def load(self, x):
+                return keep(x)
+    """
+    write(tmp_path, {"lib/__init__.py": "", "lib/ops.py": kept, "other/__init__.py": "", "other/ops.py": other})
+    found = api.check([tmp_path / "lib"], Settings(tmp_path), cache=False).findings
+    assert {each.function for each in found} == {"keep", "Scale.inverse"}
