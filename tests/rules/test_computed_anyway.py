@@ -8,7 +8,7 @@ import pytest
 
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
-from tests.tools.fixes import fixed, fixed_among
+from tests.tools.fixes import declined, fixed, fixed_among
 from tests.tools.observe import Scenario
 
 _GROWING = """
@@ -115,6 +115,28 @@ def test_a_later_condition_is_not_asked_where_an_earlier_one_does_not_hold(first
     after, result = fixed(source)
     assert "outgrown" not in after
     assert any("nest them" in (each.declined or "") for each in result.remaining), result.remaining
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "because"),
+    [
+        ("scale, self.factor =", "scale, self.parts[0] =", "`self.parts[0]` is also written"),
+        (
+            'self.register_buffer("scale", scale, persistent=False)\n            ',
+            'self.add_module("scale", scale)\n' + " " * 12,
+            "may have side effects",
+        ),
+        (
+            "self.longest = length\n",
+            "self.longest = length\n            self.last = self.longest\n",
+            "is read after the branch wrote it",
+        ),
+    ],
+)
+def test_a_branch_that_writes_in_another_way_is_left(old: str, new: str, because: str) -> None:
+    first, branch = growing().split("if length > self.longest:")
+    assert old in branch
+    declined(f"{first}if length > self.longest:{branch.replace(old, new)}", because=because)
 
 
 def test_a_method_that_a_subclass_replaces_is_not_called(tmp_path: Path) -> None:

@@ -228,3 +228,14 @@ def test_a_class_that_is_told_of_writes_gets_none_that_a_branch_skips(heir: bool
     assert "torch.where(" in fixed(_COUNTING)[0]
     counting = f"{_COUNTING}\n\nclass Counting(Model):{_COUNTS}" if heir else _COUNTING + _COUNTS
     declined(counting, because="`__setattr__` of its class may do more than write")
+
+
+def test_an_instance_by_another_name_is_left() -> None:
+    source = _model("not self.done > 0.0", _FILLED)
+    assert fixed(source)[0] != source
+    declined(source.replace("self", "this"), because="the instance is not called `self`")
+
+
+def test_an_assertion_that_may_act_is_left() -> None:
+    source = _model("not self.done > 0.0", ["assert self.ready(x) is not None", *_FILLED])
+    declined(source, because="`self.ready(x) is not None` may have effects")
