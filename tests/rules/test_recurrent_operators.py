@@ -246,3 +246,16 @@ def test_code_for_torchscript_asks_in_a_function_whether_an_operator_fits(monkey
         whole: Any = torch.compile(model, backend="eager")
         with torch.autocast("cpu", torch.bfloat16):
             torch.testing.assert_close(whole(X, lengths), model(X, lengths))
+
+
+@pytest.mark.parametrize("layer", ["nn.GRU(4, 5)", "nn.LSTM(4, 5)"])
+def test_a_padded_sequence_may_be_kept_with_its_lengths(layer: str) -> None:
+    body = """
+lengths, = more
+packed = nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+out, last = self.rnn(packed)
+both = nn.utils.rnn.pad_packed_sequence(out)
+return both[0] * 2, both[1], *last
+"""
+    model = made(recurrent(layer, body))
+    compiled_like_eager(model, X, torch.tensor([2, 3]))
