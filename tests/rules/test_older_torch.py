@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 import types
 from pathlib import Path
@@ -68,6 +69,16 @@ class Model(nn.Module):
 OPERATORS: dict[str, Any] = {"target_torch": (1, 8), "opaque": True}
 
 
+def imported_by_an_old_python(source: str) -> None:
+    """Assert that Python 3.7, which such a torch runs with, reads the file and evaluates its annotations."""
+    tree = ast.parse(source, feature_version=(3, 7))
+    functions = [each for each in tree.body if isinstance(each, ast.FunctionDef)]
+    arguments = [each for function in functions for each in ast.walk(function.args) if isinstance(each, ast.arg)]
+    annotations = [*(function.returns for function in functions), *(each.annotation for each in arguments)]
+    parts = [part for each in annotations if each is not None for part in ast.walk(each)]
+    assert not [ast.unparse(part) for part in parts if isinstance(part, (ast.Subscript, ast.BinOp))]
+
+
 @pytest.mark.parametrize(("code", "example", "compiled"), CASES)
 def test_an_older_torch_runs_the_fixed_example(
     code: str, example: Example, compiled: bool, monkeypatch: pytest.MonkeyPatch
@@ -80,6 +91,7 @@ def test_an_older_torch_runs_the_fixed_example(
         assert any("the project supports torch 1.8" in each or "TorchScript supports" in each for each in reasons)
         return
     assert fixed(after, **asked)[0] == after
+    imported_by_an_old_python(after)
     monkeypatch.setitem(sys.modules, "older_torch", _OlderTorch("older_torch"))
     older = after.replace("import torch\n", "import older_torch as torch\n", 1)
     behaves(before, older, example.inputs, scenarios=USUAL_SCENARIOS if EVERYTHING else FEW_SCENARIOS)

@@ -185,4 +185,4 @@ def _fake(site: Site, names: list[str], shapes: ResultShapes, operator: str, fak
 
 def _returns(site: Site, shapes: ResultShapes) -> str:
     one = f"{site.torch}.Tensor"
-    return one if shapes.results == 1 else f"tuple[{', '.join([one] * shapes.results)}]"
+    return one if shapes.results == 1 else "tuple"  # an old Python cannot import more of that

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 OPERATOR = '''
 {operator}
-def _assignment_as_operator(cost: torch.Tensor, maximize: bool) -> tuple[torch.Tensor, torch.Tensor]:
+def _assignment_as_operator(cost: torch.Tensor, maximize: bool) -> tuple:
     """The rows and columns of an assignment problem, which torch.compile calls as one operator."""
     from scipy.optimize import linear_sum_assignment
 

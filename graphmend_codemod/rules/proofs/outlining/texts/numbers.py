@@ -153,7 +153,7 @@ def _number_in_graph(x):
     return _number_as_operator(x)
 
 {operator}
-def _fraction_as_operator(x: {torch}.Tensor) -> tuple[int, int, int, int]:
+def _fraction_as_operator(x: {torch}.Tensor) -> tuple:
     """Whole numbers that give `x.item()`, for a graph has symbols for those alone; the last two are for nan."""
     number = x.item()
     if number != number:
