@@ -47,6 +47,9 @@ class Model(nn.Module):
         'batch["pos"].requires_grad_(True)',
         "kept = torch.squeeze(y > 0)\n        x = x[:, kept]",
         "kept = torch.flatten(y.ne(0))\n        x = x[kept]",
+        "x = torch.stack(sorted(x))",
+        "x = x * len(str(x))",
+        "batch['text'] = repr(x)",
     ],
 )
 def test_it_is_found_alone(body: str) -> None:

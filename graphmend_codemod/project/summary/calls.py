@@ -46,6 +46,7 @@ _COUNTED = CASTS | frozenset(
 )
 """What takes numbers, or sizes."""
 _LAMBDAS = frozenset({"filter", "reduce", "sorted", "max", "min"})
+_TEXTS = frozenset({"str", "repr"})
 _LAYERS = frozenset(
     """BatchNorm1d BatchNorm2d BatchNorm3d Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d Embedding GRU GRUCell
     GroupNorm LSTM LSTMCell LayerNorm Linear MultiheadAttention RNN Sequential""".split()
@@ -61,7 +62,7 @@ _NOTED = (
     _SPECIAL_CALLS | LOG_METHODS | READS_VALUES | MARKS | MADE_OF_NUMBERS | NUMPY_NUMBERS | DIVIDES
     | CHOOSES_ROWS | REDUCES | REPLACED | ANSWERS | _MAY_BE_REFUSED | _ALL
     | {"open", "eval", "repeat_interleave", "split", "masked_select", "arange", "pad"}
-    | {"where", "roll", "array", "asarray", "map", "apply"} | _LAMBDAS | _LAYERS | FILLS
+    | {"where", "roll", "array", "asarray", "map", "apply"} | _LAMBDAS | _LAYERS | FILLS | _TEXTS
 )  # fmt: skip
 """What calls are looked at for."""
 
@@ -219,7 +220,10 @@ def _asks_of_arguments(node: ast.Call, spelled: str, last: str, body: Body) -> b
     if last == "pad":
         return body.lines.keeps_integers or spelled.startswith(_NUMPY)
     if last in _LAMBDAS:
-        return _chooses(node) or (last == "sorted" and any(map(is_reduced, node.args)))
+        read = last == "sorted" and (_is_given_tensor(node, body) or any(map(is_reduced, node.args)))
+        return read or _chooses(node)
+    if last in _TEXTS:
+        return spelled == last and _is_given_tensor(node, body)
     if last == "map":
         return bool(node.args) and getattr(node.args[0], "id", "") in CASTS
     if last == "apply":
@@ -229,6 +233,11 @@ def _asks_of_arguments(node: ast.Call, spelled: str, last: str, body: Body) -> b
     if last in {"open", "eval"}:
         return spelled == last
     return None
+
+
+def _is_given_tensor(node: ast.Call, body: Body) -> bool:
+    """True for `sorted(x)` of a parameter that is annotated as a tensor."""
+    return any("Tensor" in body.parameters.get(each.id, "") for each in node.args if type(each) is ast.Name)
 
 
 def _special(node: ast.Call, spelled: str, last: str, body: Body) -> None:
