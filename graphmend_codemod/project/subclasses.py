@@ -18,13 +18,22 @@ class Subclasses:
         self._heirs: dict[str, list[str]] = {}
         self._definers: dict[str, list[str]] = {}
         self._families: dict[str, frozenset[str]] = {}
+        self._related: dict[str, set[str]] = {}
         for module in modules:
+            self._relate(module)
             for item in module.summary.classes:
                 qualified = f"{module.summary.name}.{item.qualname}"
                 for ancestor in index.linear(qualified)[1:]:
                     self._heirs.setdefault(ancestor, []).append(qualified)
                 for name in module.methods.get(item.qualname, ()):
                     self._definers.setdefault(name, []).append(qualified)
+
+    def _relate(self, module: Module) -> None:
+        own = _top(module.summary.name)
+        targets = [each.target for each in module.summary.bindings if each.kind == "import"]
+        for other in {_top(target.partition(":")[0]) for target in (*targets, *module.summary.stars)}:
+            self._related.setdefault(own, {own}).add(other)
+            self._related.setdefault(other, {other}).add(own)
 
     def of(self, owner: str) -> Sequence[str]:
         """All subclasses of a class."""
@@ -50,11 +59,12 @@ class Subclasses:
     def one_family(self, name: str, package: str, *, called: bool) -> Sequence[str]:
         """The class to look a method up in by its name alone, where that and its subclasses are all that define it.
 
-        Where classes of the caller's top-level `package` define it, those of other packages do not matter. What is read
-        and not called is a property; those that classes with a common ancestor define are all named.
+        Classes of packages that the caller's top-level `package` does not import, nor they it, matter where no others
+        define it. What is read and not called is a property; those that classes with a common ancestor define are all
+        named.
         """
-        definers = self.definers(name)
-        definers = [each for each in definers if each.partition(".")[0] == package] or definers
+        near = self._related.get(package, {package})
+        definers = [each for each in self.definers(name) if _top(each) in near] or self.definers(name)
         if not definers:
             return ()
         lines = [self._index.linear(each) for each in definers]
@@ -65,3 +75,7 @@ class Subclasses:
         shared = (each for each in lines[0] if self._index.class_summary(each) is not None)
         related = len(lines) <= _FEW and any(all(each in line for line in lines) for each in shared)
         return definers if related and all(each is not None and each[1].is_property for each in methods) else ()
+
+
+def _top(name: str) -> str:
+    return name.partition(".")[0]
