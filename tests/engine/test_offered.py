@@ -116,6 +116,6 @@ def test_packages_beside_each_other_say_nothing_of_one_another(tmp_path: Path) -
     write(tmp_path, {"lib/__init__.py": "", "lib/ops.py": kept, "other/__init__.py": "", "other/ops.py": other})
     found = api.check([tmp_path / "lib"], Settings(tmp_path), cache=False).findings
     assert {each.function for each in found} == {"keep", "Scale.inverse"}
-    write(tmp_path, {"other/uses.py": "from lib.ops import Model\n"})
+    write(tmp_path, {"other/uses.py": "import torch\nfrom lib.ops import Model\n"})
     found = api.check([tmp_path / "lib"], Settings(tmp_path), cache=False).findings
     assert {each.function for each in found} == {"keep"}  # `inverse` may be that of either
