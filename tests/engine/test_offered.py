@@ -106,6 +106,8 @@ def test_packages_beside_each_other_say_nothing_of_one_another(tmp_path: Path) -
                 return self.scale.inverse(x)
     """
     other = """
+        import torch
+
         class Other:
             def inverse(self, x):
                 return x
@@ -119,3 +121,10 @@ def test_packages_beside_each_other_say_nothing_of_one_another(tmp_path: Path) -
     write(tmp_path, {"other/uses.py": "import torch\nfrom lib.ops import Model\n"})
     found = api.check([tmp_path / "lib"], Settings(tmp_path), cache=False).findings
     assert {each.function for each in found} == {"keep"}  # `inverse` may be that of either
+
+
+def test_what_another_package_calls_is_not_called_in_its_own(tmp_path: Path) -> None:
+    kept = "import torch\n\n\ndef keep(x: torch.Tensor):\n    return x[x > 0]\n"
+    call = "import torch\nfrom lib.ops import keep\n\n\ndef _load():\n    return keep(torch.ones(2))\n"
+    write(tmp_path, {"lib/__init__.py": "", "lib/ops.py": kept, "other/__init__.py": "", "other/load.py": call})
+    assert {each.function for each in api.check([tmp_path], Settings(tmp_path), cache=False).findings} == {"keep"}
