@@ -59,7 +59,7 @@ def test_the_same_value_is_chosen(statement: str) -> None:
     "statement",
     [
         "x = x * min(self.none, key=lambda way: way.rank).factor",
-        "x = min((x, x * 2), key=lambda each: each.sum())",
+        "x = min((x, x * 2), key=torch.sum)",
     ],
 )
 def test_what_has_no_value_or_is_decided_by_tensors_does_what_it_did(statement: str) -> None:
@@ -68,6 +68,11 @@ def test_what_has_no_value_or_is_decided_by_tensors_does_what_it_did(statement: 
     assert after != source
     behaves(source, after, _INPUTS)
     compiles(after, _INPUTS, scenarios=[Scenario()], strict=False)
+
+
+def test_a_lambda_that_gives_a_tensor_is_left_to_the_advice() -> None:
+    source = _MODEL.format(statement="x = min((x, x * 2), key=lambda each: each.sum())")
+    assert fixed(source)[0] == source
 
 
 @pytest.mark.parametrize(

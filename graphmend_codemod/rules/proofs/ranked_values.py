@@ -32,10 +32,15 @@ _SIGNS = {"builtins.min": "<", "builtins.max": ">"}
 
 
 def ranked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
-    """A helper in the place of `min`; None for what Dynamo traces, NotProven for a call that gets more than a key."""
+    """A helper in the place of `min`; None for what Dynamo traces, and for keys that are tensors: it breaks there, too.
+
+    NotProven for a call that gets more than a key.
+    """
     qualified = site.resolve(call.func) or ""
     words = {word.arg: word.value for word in call.keywords}
     if qualified not in _SIGNS or is_none(words.get("key")) or not call.args or _is_of_constants(site, call):
+        return None
+    if isinstance(key := words.get("key"), ast.Lambda) and gives_tensor(site, key.body):
         return None
     if has_stars(call) or len(words) > 1:
         raise NotProven("it is given more than values and a key; manually take the first of `sorted`")
@@ -44,6 +49,13 @@ def ranked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
     return either(
         site, statement, call, f"_{name}_while_tracing", (Helper(f"_{name}_while_tracing", text, shared=True),)
     )
+
+
+def gives_tensor(site: Site, body: ast.expr) -> bool:
+    """True for a lambda that gives a tensor, or computes with a method that only tensors have."""
+    called = (each.func for each in ast.walk(body) if isinstance(each, ast.Call) and not each.args)
+    reduced = (isinstance(each, ast.Attribute) and each.attr in {"sum", "mean", "norm", "item"} for each in called)
+    return any(reduced) or site.value(body).is_tensor
 
 
 def _is_of_constants(site: Site, call: ast.Call) -> bool:

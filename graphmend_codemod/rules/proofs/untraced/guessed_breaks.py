@@ -11,6 +11,7 @@ from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_no
 from graphmend_codemod.analysis.values import BOOL, ValueKind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions.condition import reads_tensor
+from graphmend_codemod.rules.proofs.ranked_values import gives_tensor
 from graphmend_codemod.rules.proofs.untraced.arrays import made_of_array
 from graphmend_codemod.rules.proofs.untraced.bindings import element_of, is_looped
 from graphmend_codemod.rules.proofs.untraced.calls import SIZED, readback, sizes
@@ -162,7 +163,7 @@ def _compared_by(site: Site, node: ast.Call, called: str | None) -> Untraced | N
     key = keyword(node, "key")
     tests = [key] if key is not None else node.args[:1] if _COMPARES[called] else []
     lambdas = [each.body for each in tests if isinstance(each, ast.Lambda)]
-    decides = any(_reduces(each) or site.value(each).is_tensor for each in lambdas)
+    decides = any(gives_tensor(site, each) for each in lambdas)
     plain = called == "builtins.sorted" and key is None and bool(node.args)
     if not decides and not (plain and seems_tensor(site, element_of(node.args[0], 0))):
         return None
@@ -175,12 +176,6 @@ _COMPARES = {
     "builtins.filter": True, "functools.reduce": True,
 }  # fmt: skip
 """Functions that compare what they are given; True for those that call their first argument for it."""
-
-
-def _reduces(body: ast.expr) -> bool:
-    """True for what a lambda computes with a method that only tensors have, and that leaves one element."""
-    called = (each.func for each in ast.walk(body) if isinstance(each, ast.Call) and not each.args)
-    return any(isinstance(each, ast.Attribute) and each.attr in {"sum", "mean", "norm", "item"} for each in called)
 
 
 def _computed_with(site: Site, node: ast.Call) -> Untraced | None:
