@@ -207,7 +207,7 @@ def _assigned_once(site: Site, name: ast.Name) -> ast.expr | None:
     return None if gone else value
 
 
-# Where a function keeps a tensor that it made as it is: in an attribute, a container or a global name
+# Where a function keeps a tensor that it made: in an attribute, a container or a global name
 
 _PUT_INTO = frozenset("append appendleft extend insert setdefault update".split())
 _DISPLAYS = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.IfExp, ast.NamedExpr, ast.Starred, ast.keyword)
@@ -269,7 +269,7 @@ def _names(value: ast.expr) -> Iterator[str]:
 def _keeps(calls: ModuleCalls, callee: Definition, parameter: str) -> bool:
     """True for a function that assigns a parameter to an attribute or an element, or puts it into a container.
 
-    So it is for one that hands it to such a function.
+    Also for one that gives it to such a function.
     """
 
     def look() -> bool:
